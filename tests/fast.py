@@ -12,7 +12,7 @@ from spinney import _jit
 from spinney._types import LEARNED, OWN_BRANCH, SUBSET, SURROGATE
 from spinney.estimators.cart import FREE_LEVELS
 from spinney.table.coding import code_table
-from spinney.table.fixed_point import class_target, fix_weights, output_target, value_target
+from spinney.table.fixed_point import class_target, fix_weights, label_target, output_target, value_target
 from spinney.table.schema import Schema
 from spinney.tree.grow import GrowParams, grow_tree
 
@@ -68,7 +68,9 @@ def grow(
     y = y if keep is None else y[keep]
     fixed = fix_weights(weights, len(y))
     codes = code_table(table, fixed.values, max_bins, kernels, keep)
-    if y.ndim == 2:
+    if isinstance(n_classes, tuple):
+        target = label_target(y, np.array(n_classes), fixed)
+    elif y.ndim == 2:
         target = output_target(y, fixed)
     elif n_classes is None:
         has_square = criterion == "sdr" or parameters.get("min_target_std", 0.0) > 0.0

@@ -89,7 +89,7 @@ class Sums:
 
     `parts` is the weight of each class, or (sum of w*y, sum of w*y*y), with criterion="poisson" and (sum of w*y*log y),
     with criterion="absolute_error" and the weight of each target that occurs. Of several outputs it is the first two
-    sums of each.
+    sums of each; of several outputs of classes the weight of each class, output by output.
     """
 
     n_rows: int
@@ -128,7 +128,7 @@ class Problem:
     target_unit: Fraction
     weight_unit: Fraction
     total_weight: int
-    n_classes: int | None
+    n_classes: int | tuple[int, ...] | None  # of several outputs those of each
     is_categorical: list[bool]
     n_levels: list[int]
     criterion: str
@@ -206,7 +206,7 @@ def read_problem(
     weights: Sequence[float] | None = None,
     *,
     criterion: str,
-    n_classes: int | None = None,
+    n_classes: int | tuple[int, ...] | None = None,
     is_categorical: Sequence[bool] | None = None,
     n_levels: Sequence[int] | None = None,
     missing: str = "learned",
@@ -224,9 +224,9 @@ def read_problem(
     """Put the data into whole units and drop the rows of weight zero.
 
     `columns[j][i]` is feature j of row i: a number, or the index of a level; nan if missing. `n_classes=None`
-    means regression, of several outputs where `y` holds lists, otherwise `y` holds class codes. `n_levels[j]` is the
-    size of a categorical column's vocabulary (ignored for numbers; by default the highest level that occurs, plus
-    one). `missing` is
+    means regression, of several outputs where `y` holds lists, otherwise `y` holds class codes; a tuple: lists of
+    these, with so many classes of each output. `n_levels[j]` is the size of a categorical column's vocabulary (ignored
+    for numbers; by default the highest level that occurs, plus one). `missing` is
     "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1. `cat_penalty` times what levels gain by
     chance is taken off the gain of a subset, which must exceed that by `cat_margin` deviations (0 in forests);
     "auto" is 1 for columns of more than four levels.
@@ -253,6 +253,8 @@ def read_problem(
         targets = [tuple(numbers[k : k + len(y[0])]) for k in range(0, len(numbers), len(y[0]))]
     elif n_classes is None:
         targets, target_unit = to_whole([y[i] for i in rows])
+    elif isinstance(n_classes, tuple):
+        targets, target_unit = [tuple(map(int, y[i])) for i in rows], Fraction(1)
     else:
         targets, target_unit = [int(y[i]) for i in rows], Fraction(1)
     total_weight = sum(whole_weights)
@@ -502,10 +504,11 @@ def candidates(problem: Problem, feature: int, rows: list[int]) -> tuple[list[Ca
         cuts = list(threshold_cuts(groups))
     else:
         levels = {int(value): sums for value, sums in groups.items()}
-        if problem.n_classes is not None and problem.n_classes > 2 and len(levels) <= EXHAUSTIVE_LEVELS:
+        has_many = isinstance(problem.n_classes, int) and problem.n_classes > 2
+        if has_many and len(levels) <= EXHAUSTIVE_LEVELS:
             cuts = list(subset_cuts(levels))
         else:
-            orders = [order_levels(problem, levels, output) for output in range(n_outputs(problem))]
+            orders = [order_levels(problem, levels, column) for column in range(n_columns(problem))]
             margin = min(certainty for _, certainty in orders)
             cuts = [cut for order, _ in orders for cut in prefix_cuts(levels, order)]
 
@@ -563,14 +566,16 @@ def subset_cuts(levels: dict[int, Sums]) -> Iterator[Cut]:
         yield None, frozenset(left), total([levels[v] for v in left]), total([levels[v] for v in right])
 
 
-def order_levels(problem: Problem, levels: dict[int, Sums], output: int = 0) -> tuple[list[int], float]:
+def order_levels(problem: Problem, levels: dict[int, Sums], column: int = 0) -> tuple[list[int], float]:
     """Levels by mean target, of one output, or by the first principal component of their class shares; ties by index.
+
+    Of several outputs of classes by the share of one class of one of them.
 
     Also the smallest relative distance between two scores that differ: the certainty of that order.
     """
     certainty = math.inf
-    if problem.n_classes is None or problem.n_classes <= 2:
-        scores: dict[int, Fraction | float] = {level: mean(problem, sums, output) for level, sums in levels.items()}
+    if not isinstance(problem.n_classes, int) or problem.n_classes <= 2:
+        scores: dict[int, Fraction | float] = {level: mean(problem, sums, column) for level, sums in levels.items()}
     else:
         scores, certainty = principal_scores(levels)
     order = sorted(scores, key=lambda level: (scores[level], level))
@@ -702,7 +707,13 @@ def to_whole(numbers: Sequence[float]) -> tuple[list[int], Fraction]:
 def add_up(problem: Problem, rows: list[int]) -> Sums:
     weights = [problem.weights[i] for i in rows]
     targets = [problem.targets[i] for i in rows]
-    if n_outputs(problem) > 1:
+    if isinstance(problem.n_classes, tuple):
+        parts = tuple(
+            sum(w for w, codes in zip(weights, targets, strict=True) if codes[output] == c)
+            for output, n_classes in enumerate(problem.n_classes)
+            for c in range(n_classes)
+        )
+    elif n_outputs(problem) > 1:
         columns = list(zip(*targets, strict=True)) or [()] * n_outputs(problem)
         parts = tuple(
             sum(w * y**power for w, y in zip(weights, column, strict=True)) for column in columns for power in (1, 2)
@@ -728,6 +739,14 @@ def total(sums: list[Sums]) -> Sums:
 
 
 def impurity(problem: Problem, sums: Sums) -> Fraction | float:
+    """Of several outputs of classes, the mean over them."""
+    if not isinstance(problem.n_classes, tuple):
+        return impurity_of_one(problem, sums)
+    each = [impurity_of_one(problem, part) for part in by_output(problem, sums)]
+    return sum(each) / len(each)
+
+
+def impurity_of_one(problem: Problem, sums: Sums) -> Fraction | float:
     match problem.criterion:
         case "gini":
             return 1 - Fraction(sum(part * part for part in sums.parts), sums.weight**2)
@@ -776,6 +795,17 @@ def n_outputs(problem: Problem) -> int:
     return len(problem.targets[0]) if isinstance(problem.targets[0], tuple) else 1
 
 
+def n_columns(problem: Problem) -> int:
+    """By how many means levels are put in order."""
+    return sum(problem.n_classes) if isinstance(problem.n_classes, tuple) else n_outputs(problem)
+
+
+def by_output(problem: Problem, sums: Sums) -> list[Sums]:
+    """The sums of each output of classes, as those of a target with this output alone."""
+    ends = accumulate(problem.n_classes)
+    return [replace(sums, parts=sums.parts[end - n : end]) for n, end in zip(problem.n_classes, ends, strict=True)]
+
+
 def variance(problem: Problem, sums: Sums) -> Fraction:
     """The variance of the target; of several outputs the mean of theirs."""
     pairs = [sums.parts[2 * o : 2 * o + 2] for o in range(n_outputs(problem))]
@@ -802,16 +832,23 @@ def median(problem: Problem, sums: Sums) -> Fraction:
 
 
 def mean(problem: Problem, sums: Sums, output: int = 0) -> Fraction:
-    """Mean of the target, or of one output, by the absolute error its median, or the share of the second class."""
+    """Mean of the target, or of one output, by the absolute error its median, or the share of the second class.
+
+    Of several outputs of classes: the share of a class.
+    """
     if problem.criterion == "absolute_error":
         return median(problem, sums)
     if problem.n_classes is None:
         return Fraction(sums.parts[2 * output], sums.weight) * problem.target_unit
+    if isinstance(problem.n_classes, tuple):
+        return Fraction(sums.parts[output], sums.weight)
     return Fraction(sums.parts[-1], sums.weight)
 
 
 def value_of(problem: Problem, sums: Sums, bounds: Bounds) -> float | list[float]:
-    """Mean or class shares, moved inside the bounds; of several outputs the mean of each."""
+    """Mean or class shares, moved inside the bounds; of several outputs the mean of each, or the shares of all."""
+    if isinstance(problem.n_classes, tuple):
+        return [part / sums.weight for part in sums.parts]
     if n_outputs(problem) > 1:
         return [float(Fraction(part, sums.weight) * problem.target_unit) for part in sums.parts[::2]]
     if problem.n_classes is None:

@@ -24,7 +24,7 @@ class SmallTable:
     columns: list[list[float]]
     y: list[float] | list[int]
     weights: list[float] | None
-    n_classes: int | None  # None = regression
+    n_classes: int | tuple[int, ...] | None  # None = regression; of several outputs those of each
     is_categorical: list[bool]
     n_levels: list[int]  # 0 for numeric columns
 
@@ -286,6 +286,19 @@ def several_outputs(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[
     drawn = draw(parameters(table, has_monotonic=False)) | {"criterion": "squared_error", "cat_penalty": 0.0}
     drawn.pop("min_target_std", None)
     return replace(table, y=[list(row) for row in zip(*columns, strict=True)]), drawn
+
+
+@st.composite
+def outputs_of_classes(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, object]]:
+    """As `growing`, of two or three outputs of one to four classes, without what asks for one."""
+    table = draw(tables(is_regression=False, **kinds))
+    n_classes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=3)))
+    columns = [draw(_columns_of(st.integers(0, n - 1), table.n_rows)) for n in n_classes]
+    if draw(st.booleans()):  # outputs that say the same
+        columns[1] = [code % n_classes[1] for code in columns[0]]
+    drawn = draw(parameters(replace(table, n_classes=3), has_monotonic=False))
+    drawn |= {"criterion": draw(st.sampled_from(["gini", "entropy"])), "cat_penalty": 0.0}
+    return replace(table, y=[list(row) for row in zip(*columns, strict=True)], n_classes=n_classes), drawn
 
 
 @st.composite

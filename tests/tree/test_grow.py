@@ -81,8 +81,21 @@ def test_several_outputs_with_surrogates(case, max_surrogates):
     assert_grows_as_naive(table, parameters | {"missing": "surrogate", "max_surrogates": max_surrogates})
 
 
+@settings(max_examples=200)
+@given(strategies.outputs_of_classes())
+def test_several_outputs_of_classes(case):
+    """By Gini and entropy; whole and other weights, missing values either way, categories, limits, best first."""
+    assert_grows_as_naive(*case)
+
+
+@given(strategies.outputs_of_classes(has_categories=False), st.integers(0, 3))
+def test_several_outputs_of_classes_with_surrogates(case, max_surrogates):
+    table, parameters = case
+    assert_grows_as_naive(table, parameters | {"missing": "surrogate", "max_surrogates": max_surrogates})
+
+
 @settings(max_examples=50)
-@given(strategies.several_outputs(), st.booleans(), st.integers(0, 2**32))
+@given(st.one_of(strategies.several_outputs(), strategies.outputs_of_classes()), st.booleans(), st.integers(0, 2**32))
 def test_several_outputs_interpreted_in_any_order_and_with_random_tests(case, has_random_tests, seed):
     table, parameters = case
     parameters = parameters | {"has_random_tests": has_random_tests, "seed": seed}

@@ -13,7 +13,7 @@ from spinney._types import ROW
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.coding import Codes
-from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights
+from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights, weigh_labels
 from spinney.table.row_sums import sum_products_of
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import FIRST_NODES, GrowParams, Growth
@@ -149,17 +149,47 @@ def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) ->
     """Weights and target of the rows of a bag."""
     if not plan.balances_bags:
         return bag_target(plan.weights, plan.target, rows, counts)
+    if plan.target.outputs is not None:
+        return balance_outputs(plan, rows, counts)
     classes = plan.target.truth[rows].astype(np.int64)
-    held = counts.astype(np.float64)
-    values = np.ones(len(rows), np.int64)
-    if not plan.weights.is_unit:
-        values = plan.weights.values[rows]
-        held *= np.ldexp(values.astype(np.float64), plan.weights.exponent - plan.weights.bits)
-    per_class = sum_products_of(values, counts.astype(np.int64), classes, plan.target.n_classes)
-    share = sum(per_class) / sum(total > 0 for total in per_class)
-    factor = np.array([share / total if total else 0.0 for total in per_class])
+    values, held = held_weights(plan, rows, counts)
+    factor = balance_bag(values, counts, classes, plan.target.n_classes)
     weights = fix_weights(held * factor[classes], len(rows))
     return weights, class_target(classes, plan.target.n_classes, weights)._replace(truth=plan.target.truth)
+
+
+def held_weights(
+    plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Weights of the rows of a bag: of one copy in fixed point, and of all copies."""
+    held = counts.astype(np.float64)
+    if plan.weights.is_unit:
+        return np.ones(len(rows), np.int64), held
+    values = plan.weights.values[rows]
+    return values, held * np.ldexp(values.astype(np.float64), plan.weights.exponent - plan.weights.bits)
+
+
+def balance_bag(
+    values: NDArray[np.int64], counts: NDArray[np.int32], classes: NDArray[np.int64], n_classes: int
+) -> NDArray[np.float64]:
+    """What makes all classes of a bag weigh the same, (n_classes,)."""
+    per_class = sum_products_of(values, counts.astype(np.int64), classes, n_classes)
+    share = sum(per_class) / sum(total > 0 for total in per_class)
+    return np.array([share / total if total else 0.0 for total in per_class])
+
+
+def balance_outputs(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+    """The same of several outputs of classes, whose factors are multiplied."""
+    outputs = plan.target.outputs
+    assert outputs is not None
+    assert outputs.widths is not None
+    values, held = held_weights(plan, rows, counts)
+    codes = outputs.truth[:, rows].astype(np.int64)
+    for classes, width in zip(codes, outputs.widths.tolist(), strict=True):
+        held = held * balance_bag(values, counts, classes, width)[classes]
+    weights = fix_weights(held, len(rows))
+    target = weigh_labels(plan.target, rows, np.broadcast_to(weights.values, len(rows)))
+    return weights, target._replace(bits=weights.bits)
 
 
 def refit_bag(plan: Plan, tree: Tree, counts: NDArray[np.int32], kernels: Any) -> Tree:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.reading.several_outputs import part_shares
 from spinney.table.row_sums import sum_rows
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ class OutOfBagSums:
         Rows of positive weight; None: all.
     shift : int
         Votes of numbers are in units of `2**shift`.
+    widths : int64 (n_outputs,), optional
+        Classes of each of several outputs.
 
     Attributes
     ----------
     votes : float64 (n_rows, n_classes or n_outputs)
+        Of several outputs of classes, the classes of all side by side.
     n_votes : int64 (n_rows,)
         Trees that have voted on each row.
     curve : list of float
@@ -38,10 +42,16 @@ class OutOfBagSums:
     """
 
     def __init__(
-        self, y: NDArray[Any], n_classes: int, has_weight: NDArray[np.bool_] | None = None, shift: int = 0
+        self,
+        y: NDArray[Any],
+        n_classes: int,
+        has_weight: NDArray[np.bool_] | None = None,
+        shift: int = 0,
+        widths: NDArray[np.int64] | None = None,
     ) -> None:
-        self.y, self.n_classes, self.has_weight, self.shift = y, n_classes, has_weight, shift
-        self.votes = np.zeros((len(y), max(n_classes, 1) if y.ndim == 1 else y.shape[1]))
+        self.y, self.n_classes, self.has_weight, self.shift, self.widths = y, n_classes, has_weight, shift, widths
+        n_columns = max(n_classes, 1) if y.ndim == 1 else y.shape[1]
+        self.votes = np.zeros((len(y), n_columns if widths is None else int(widths.sum())))
         self.n_votes = np.zeros(len(y), np.int64)
         self.curve: list[float] = []
 
@@ -55,7 +65,11 @@ class OutOfBagSums:
         self.votes[rows] += votes
         self.n_votes[rows] += 1
         n_votes = self.n_votes if self.has_weight is None else self.n_votes * self.has_weight
-        self.curve.append(oob_error(self.votes, n_votes, self.y, is_class=self.n_classes > 0, shift=self.shift))
+        if self.widths is None:
+            error = oob_error(self.votes, n_votes, self.y, is_class=self.n_classes > 0, shift=self.shift)
+        else:
+            error = label_error(self.votes, n_votes, self.y, self.widths)
+        self.curve.append(error)
 
     def finish(self) -> int:
         """Take away the votes on rows of weight 0; returns how many of the other rows have no vote."""
@@ -63,6 +77,17 @@ class OutOfBagSums:
             return int(np.count_nonzero(self.n_votes == 0))
         self.votes[~self.has_weight], self.n_votes[~self.has_weight] = 0.0, 0
         return int(np.count_nonzero(self.has_weight & (self.n_votes == 0)))
+
+
+def label_error(
+    votes: NDArray[np.float64], n_votes: NDArray[np.int64], y: NDArray[Any], widths: NDArray[np.int64]
+) -> float:
+    """Share of the rows that have votes whose class is wrong in any of several outputs."""
+    rows = np.flatnonzero(n_votes)
+    if len(rows) == 0:
+        return np.nan
+    chosen = [shares.argmax(axis=1) for shares in part_shares(votes[rows], widths)]
+    return float(np.mean(np.any(np.stack(chosen, axis=1) != y[rows], axis=1)))
 
 
 def oob_error(

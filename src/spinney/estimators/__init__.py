@@ -8,6 +8,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `parameters.py` | parameters by scikit-learn's rules, and stricter |
 | `hints.py` | which name was meant: what other libraries call our parameters |
 | `checks.py` | X, y, weights and parameters, checked |
+| `class_outputs.py` | classes of several outputs: checked, weighed, parted |
 | `fingerprints.py` | hashes of training data, to know them again |
 | `one_row.py` | one row as people write it |
 | `training.py` | X, y and weights read, weighed, coded and binned, for all |

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney.estimators import saving
 from spinney.estimators.batches import predict_batches
 from spinney.estimators.checks import check_classes, check_numbers, check_outputs, has_outputs
+from spinney.estimators.class_outputs import check_class_outputs, has_class_outputs
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
 from spinney.estimators.taking_collections import take_collections
@@ -43,22 +44,39 @@ def find_outputs_fault(n_outputs: int, estimator: Any) -> str | None:
 class Classifier(ClassifierMixin):
     """An estimator that predicts classes."""
 
-    _keeps: ClassVar[dict[str, Kept]] = {"classes_": Kept(np.ndarray), "n_classes_": Kept(int)}
+    _keeps: ClassVar[dict[str, Kept]] = {"classes_": Kept(np.ndarray | list), "n_classes_": Kept(int | list)}
+    _takes_outputs: ClassVar[bool] = False  # y may have several columns
 
-    classes_: NDArray[Any]  # (n_classes,) ascending
-    n_classes_: int
+    classes_: Any  # array (n_classes,) ascending; of several outputs a list of such
+    n_classes_: Any  # int; of several outputs a list
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         take_collections(cls)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        takes_outputs = self._takes_outputs and not any(self._asks_one_output().values())
+        tags.target_tags.multi_output = tags.classifier_tags.multi_label = takes_outputs
+        return tags
+
+    def _asks_one_output(self) -> dict[str, bool]:
+        """Settings that take one output, as messages call them, and whether they are there; not checked yet."""
+        return {}
+
     @property
     def _labels(self) -> tuple[Any, ...] | None:
-        """The classes as Python's own values, in order."""
+        """The classes as Python's own values, in order; of several outputs a tuple for each."""
+        if has_class_outputs(self):
+            return tuple(tuple(each.tolist()) for each in self.classes_)
         return tuple(self.classes_.tolist())
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         """Check the target of `fit`, set the classes in it, and return the code of each row's class."""
+        if self._takes_outputs and has_outputs(y):
+            self.classes_, codes = check_class_outputs(self, y, n_rows)
+            self.n_classes_ = [len(each) for each in self.classes_]
+            return codes
         self.classes_, codes = check_classes(self, y, n_rows)
         self.n_classes_ = len(self.classes_)
         return codes
@@ -149,11 +167,13 @@ class Estimator(BaseEstimator, Generic[Model]):
         raise NotImplementedError
 
     def _has_predictor(self) -> bool:
-        """Whether the model is trees of one forest; of a fitted estimator."""
-        return True
+        """Whether the model is trees of one forest, for numbers or the classes of one output; of a fitted estimator."""
+        return not has_class_outputs(self)
 
     def _why_no_predictor(self) -> str:
         """What a model is made of that is not trees of one forest, for a message."""
+        if has_class_outputs(self):
+            return "a predictor gives numbers, or the classes of one output, and this model has several"
         return f"the members of this {type(self).__name__} are no trees of one forest"
 
     def predictor(self) -> Predictor:

@@ -130,7 +130,7 @@ class BaseForest(Estimator[FittedForest]):
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
-        y : array-like (n_rows,), or (n_rows, n_outputs) of a regressor
+        y : array-like (n_rows,) or (n_rows, n_outputs)
             Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight, as in scikit-learn 1.9; without bags, and where rows
@@ -328,7 +328,8 @@ class BaseForest(Estimator[FittedForest]):
         Returns
         -------
         float64 array (n_trees, n_rows), or (n_trees, n_rows, n_classes)
-            Values of a regressor; class shares of a classifier, with hard voting 0 or 1.
+            Values of a regressor; class shares of a classifier, with hard voting 0 or 1. Of several outputs these stand
+            side by side on the last axis.
 
         Examples
         --------

@@ -26,6 +26,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
+from spinney.estimators.class_outputs import choose_classes, has_class_outputs, part_answers
 from spinney.estimators.cross_validated_pruning import check_folds
 from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining, refuse_trace
 from spinney.estimators.kept import Kept, Part, set_parts
@@ -107,7 +108,7 @@ class TreeEstimator(Estimator[FittedTree]):
     ccp_alpha_ = Part("pruning.cross_validation.alpha")
     _schema = Part("schema")
 
-    classes_: NDArray[Any]  # of trees for classes
+    classes_: Any  # of trees for classes
     n_outputs_: int
 
     _counts_copies: ClassVar[bool] = False  # whether rules count rows, so that a row of weight k is to be k rows
@@ -208,7 +209,7 @@ class TreeEstimator(Estimator[FittedTree]):
         X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
             or null. What a sparse matrix does not store is 0.
-        y : array-like (n_rows,), or (n_rows, n_outputs) of `CARTRegressor`
+        y : array-like (n_rows,), or (n_rows, n_outputs) of CART
             Classes of any type; numbers for a regression. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
@@ -468,18 +469,29 @@ class TreeClassifier(Classifier):
     """Predictions of one tree for classes, beside `TreeEstimator`."""
 
     def predict(self: Any, X: Any) -> NDArray[Any]:
-        """Predict the class of each row: the most frequent in its leaf, the first among equals."""
-        values = self._values(X)
-        return self.classes_[self._make_predictor().choose(values)]
+        """Predict the class of each row: the most frequent in its leaf, the first among equals.
 
-    def predict_proba(self: Any, X: Any) -> NDArray[np.float64]:
-        """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes)."""
+        Of several outputs the shape is (n_rows, n_outputs).
+        """
         values = self._values(X)
-        return self._make_predictor().answer(values)
+        predictor = self._make_predictor()
+        if has_class_outputs(self):
+            return choose_classes(predictor.answer(values), self.classes_)
+        return self.classes_[predictor.choose(values)]
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self: Any, X: Any) -> Any:
+        """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes).
+
+        Of several outputs a list with such an array for each.
+        """
+        values = self._values(X)
+        shares = self._make_predictor().answer(values)
+        return part_answers(shares, self.classes_) if has_class_outputs(self) else shares
+
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`; -inf for probability 0."""
-        return log(self.predict_proba(X))
+        shares = self.predict_proba(X)
+        return [log(each) for each in shares] if isinstance(shares, list) else log(shares)
 
 
 class TreeRegressor(Regressor):

@@ -67,6 +67,7 @@ MISSING_CONSTRAINTS: dict[str, list[Any]] = {
 PENALTY_CONSTRAINTS: dict[str, list[Any]] = {
     "cat_penalty": [Interval(Real, 0.0, None, closed="left"), StrOptions({"auto"})]
 }
+OUTPUT_CRITERIA = ("gini", "entropy")  # of several outputs of classes
 FREE_LEVELS = 4  # by "auto": a lecture's categories, of which at most seven subsets are tried
 
 
@@ -157,11 +158,11 @@ def cart_grower(cart: Any, schema: Schema, seed: int) -> CartGrower:
     )
 
 
-def make_tree_estimator(cart: Any, tree: Tree, schema: Schema, classes: NDArray[Any] | None, max_features: int) -> Any:
+def make_tree_estimator(cart: Any, tree: Tree, schema: Schema, classes: Any, max_features: int) -> Any:
     """A tree of an ensemble as an estimator of its own: `cart`, which is not fitted yet, with this tree.
 
-    schema: of the columns that the tree has seen; classes: (n_classes,), or None for numbers; max_features: how many
-    features each node has drawn.
+    schema: of the columns that the tree has seen; classes: (n_classes,), a list of such, or None for numbers;
+    max_features: how many features each node has drawn.
     """
     values: dict[str, Any] = {
         "tree_": tree,
@@ -173,7 +174,11 @@ def make_tree_estimator(cart: Any, tree: Tree, schema: Schema, classes: NDArray[
     if schema.column_names is not None:
         values["feature_names_in_"] = np.array(schema.column_names, dtype=object)
     if classes is not None:
-        values |= {"classes_": classes, "n_classes_": len(classes)}
+        is_several = isinstance(classes, list)
+        values |= {
+            "classes_": classes,
+            "n_classes_": [len(each) for each in classes] if is_several else len(classes),
+        }
     cart._set_fitted(values)  # noqa: SLF001
     return cart
 
@@ -258,8 +263,8 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         Whether "pessimistic" may also put a node's heaviest branch in its place.
     min_gain : float, default=0.0
         Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
-    class_weight : dict or "balanced", optional
-        Weight of each class.
+    class_weight : dict, list of dicts or "balanced", optional
+        Weight of each class; of several outputs one for each, which are multiplied.
     missing : {"learned", "branch", "surrogate"}, default="learned"
         Missing values take the branch where they help most, or a branch of their own. Where a node saw none,
         they take the heavier branch; so do levels of a category that were not seen in fit. "surrogate" does as
@@ -301,7 +306,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         draws it, `tree_.arrays` has our own arrays.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
-    classes_ : array (n_classes,)
+    classes_ : array (n_classes,), or a list of such for several outputs, of which `n_classes_` is a list too
         The classes in y, ascending; also those whose rows all have weight 0.
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
@@ -327,12 +332,13 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
 
     _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
     _grows_from_disk: ClassVar[bool] = True
+    _takes_outputs: ClassVar[bool] = True
     surrogate_importances_ = property(read_surrogate_importances)
     max_features_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*with_aliases(CLASS_CRITERIA), GAIN_RATIO})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
         **MISSING_CONSTRAINTS,
@@ -405,6 +411,19 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     def _set_counts(self, n_features: int) -> None:
         super()._set_counts(n_features)
         self.max_features_ = count_features(self.max_features, n_features)
+
+    def _check_training(self, data: TrainingData) -> None:
+        """Several outputs of classes are not there for everything."""
+        if data.y.ndim == 2:
+            refuse_asked(self._asks_one_output(), data.y.shape[1])
+
+    def _asks_one_output(self) -> dict[str, bool]:
+        return {
+            f"criterion={self.criterion!r}": own_name(self.criterion) not in OUTPUT_CRITERIA,
+            f"pruning={self.pruning!r}": self.pruning in ("reduced_error", "merge", "pessimistic"),
+            "ccp_alpha='cv'": self.ccp_alpha == "cv",
+            "monotonic_cst": self.monotonic_cst is not None,
+        }
 
 
 class CARTRegressor(TreeRegressor, TreeEstimator):

@@ -132,6 +132,13 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         raise ValueError(message) from error
 
 
+class SparseTargetError(TypeError, ValueError):
+    """A sparse y: scikit-learn's trees raise the one, its forests the other."""
+
+    def __init__(self) -> None:
+        super().__init__("sparse multilabel-indicator for y is not supported. Give its outputs in full, y.toarray()")
+
+
 def has_outputs(y: Any) -> bool:
     """Whether y has several columns."""
     shape = getattr(y, "shape", None)
@@ -144,20 +151,26 @@ def has_outputs(y: Any) -> bool:
 def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     """The targets of a regression with several outputs as float64, (n_rows, n_outputs)."""
     if is_sparse(y):
-        raise TypeError("y is a sparse matrix: give its outputs in full, y.toarray()")
+        raise SparseTargetError
+    return np.stack(read_outputs(y, n_rows, lambda column: check_numbers(estimator, column, n_rows)), axis=1)
+
+
+def read_outputs(y: Any, n_rows: int, check: Callable[[NDArray[Any]], Any]) -> list[Any]:
+    """What a check gives for each column of y; where it raises, the message says in which."""
     try:
         table = np.asarray(y)
     except ValueError as error:
         raise ValueError(f"y must have as many outputs in every row: {error}") from error
     columns = []
     for k, column in enumerate(table.T):
+        is_named = table.dtype == object and any(isinstance(value, str) for value in column)
         try:
-            columns.append(check_numbers(estimator, column, n_rows))
+            columns.append(check(column if table.dtype != object or is_named else np.array(column.tolist())))
         except ValueError as error:
             if len(table) != n_rows:
                 raise
             raise ValueError(f"{error} (In column {k} of y.)") from error
-    return np.stack(columns, axis=1)
+    return columns
 
 
 def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._criteria import CLASS_CRITERIA, with_aliases
+from spinney._criteria import CLASS_CRITERIA, own_name, with_aliases
 from spinney._elementary import log
 from spinney.estimators.base import Classifier
 from spinney.estimators.base_forest import FOREST_CONSTRAINTS
-from spinney.estimators.cart import CARTClassifier
+from spinney.estimators.cart import OUTPUT_CRITERIA, CARTClassifier
 from spinney.estimators.checks import check_classes
+from spinney.estimators.class_outputs import choose_classes, has_class_outputs, part_answers
 from spinney.estimators.kept import Kept, Part
 from spinney.model import forest_uncertainty, tree_votes
 from spinney.model.forest_uncertainty import CoverageParams
+from spinney.reading.several_outputs import refuse_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
     **FOREST_CONSTRAINTS,
     "criterion": [StrOptions(with_aliases(CLASS_CRITERIA))],
-    "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
+    "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     "voting": [StrOptions({"soft", "hard"})],
     "stratify": [StrOptions({"class", "balanced"}), None],
 }
@@ -38,6 +40,17 @@ class ForestClassifier(Classifier):
     oob_decision_function_ = Part("out_of_bag.predictions")
     _oob_predictions: ClassVar[str] = "oob_decision_function_"
     _tree_class: ClassVar[Any] = CARTClassifier
+    _takes_outputs: ClassVar[bool] = True
+
+    def _asks_one_output(self: Any) -> dict[str, bool]:
+        return {
+            f"criterion={self.criterion!r}": own_name(self.criterion) not in OUTPUT_CRITERIA,
+            "honest=True": bool(self.honest),
+            "pruning='oob'": self.pruning == "oob",
+            "monotonic_cst": self.monotonic_cst is not None,
+            "voting='hard'": self.voting == "hard",
+            f"stratify={self.stratify!r}": self.stratify is not None,
+        }
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         """Classes given after the fit, as codes; they must be those of the fit."""
@@ -46,23 +59,34 @@ class ForestClassifier(Classifier):
             raise ValueError(f"y has the classes {classes.tolist()[:10]}, fit had {self.classes_.tolist()[:10]}")
         return codes
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Any:
         """Predict class probabilities, shape (n_rows, n_classes).
 
         The mean over the trees of the class shares of the row's leaf (soft voting), or the share of the trees that vote
-        for the class (hard voting).
+        for the class (hard voting). Of several outputs a list with such an array for each.
         """
+        shares = self._answer(X)
+        return part_answers(shares, self.classes_) if has_class_outputs(self) else shares
+
+    def _answer(self: Any, X: Any) -> NDArray[np.float64]:
+        """Mean shares of the classes, (n_rows, n_classes); of several outputs side by side."""
         values = self._values(X)
         return self._make_predictor().answer(values, self.n_jobs)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each row: the most probable, the first among equals."""
-        shares = ForestClassifier.predict_proba(self, X)
+        """Predict the class of each row: the most probable, the first among equals.
+
+        Of several outputs the shape is (n_rows, n_outputs).
+        """
+        shares = self._answer(X)
+        if has_class_outputs(self):
+            return choose_classes(shares, self.classes_)
         return self.classes_[shares.argmax(axis=1)]
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of `predict_proba`; -inf for probability 0."""
-        return log(ForestClassifier.predict_proba(self, X))
+        shares = ForestClassifier.predict_proba(self, X)
+        return [log(each) for each in shares] if isinstance(shares, list) else log(shares)
 
     def strength(self, X: Any, y: Any) -> Strength:
         """Strength of the trees and correlation between them (Breiman 2001), by their out-of-bag votes.
@@ -77,6 +101,7 @@ class ForestClassifier(Classifier):
         Strength
             See `spinney.strength_and_correlation`.
         """
+        refuse_outputs(self._find_fitted().forest, "strength")
         return tree_votes.measure_strength(self._find_fitted(), *self._training_values(X, y))
 
     def predict_set(
@@ -125,6 +150,7 @@ class ForestClassifier(Classifier):
         [[False, True], [True, False]]
         """
         fitted = self._find_fitted()
+        refuse_outputs(fitted.forest, "predict_set")
         params = CoverageParams(coverage, method)
         params.check()
         return forest_uncertainty.predict_set(

@@ -23,6 +23,7 @@ from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
 from spinney.estimators.cart import count_features, level_guard, tree_limits
 from spinney.estimators.checkpoints import open_checkpoint
 from spinney.estimators.checks import check_monotone, draw_seed
+from spinney.estimators.class_outputs import has_class_outputs, refuse_oob
 from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
 from spinney.estimators.out_of_bag import finish_out_of_bag
@@ -30,6 +31,7 @@ from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import code_for_bags, refuse_asked
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
+from spinney.model.fitted_tree import label_classes
 from spinney.tree.forest import join_forests
 from spinney.tree.grow import GrowParams
 
@@ -118,6 +120,8 @@ def prepare_forest(
     plan = make_plan(model, data, rows, draw, honest_fraction)
     if plan.has_oob:
         find_oob_scorer(model.oob_score)  # what is none is refused before the work
+        if has_class_outputs(model):
+            refuse_oob(model.classes_, data.y)
     sums = start_out_of_bag(plan, data.y, old, rows.effort.kernels) if plan.has_oob else None
     growth = ForestGrowth(plan, rows.legend, sums)
     seconds = growing_seconds(data.table.n_rows, n_features, n_new)
@@ -168,7 +172,7 @@ def check_warm_start(model: Any, old: FittedForest, mark: str, schema: Schema) -
             f"n_estimators={model.n_estimators} must be larger or equal to len(estimators_)={n_old} "
             "when warm_start==True"
         )
-    if mark != old.fingerprint or schema != old.schema or old.forest.n_classes != len(model._labels or ()):  # noqa: SLF001
+    if mark != old.fingerprint or schema != old.schema or label_classes(old.classes) != model._labels:  # noqa: SLF001
         raise ValueError(
             "warm_start adds trees to a forest, so fit needs the X and y of the first fit again; "
             "these differ. Set warm_start=False to begin anew."
@@ -205,7 +209,7 @@ def refuse_other_bags(old: FittedForest, draw: Draw, weight_mark: str, honest_fr
 
 def start_out_of_bag(plan: Plan, y: NDArray[Any], old: FittedForest | None, kernels: Any) -> OutOfBagSums:
     """Sums of out-of-bag votes, those of the trees of a warm start included."""
-    sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift)
+    sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift, plan.target.widths)
     if old is not None and old.out_of_bag is not None and old.out_of_bag.is_hard == plan.is_hard:
         sums.resume(old.out_of_bag.votes, old.out_of_bag.n_votes, old.out_of_bag.curve)
     elif old is not None:
@@ -247,7 +251,7 @@ def draw_params(model: Any) -> DrawParams:
 
 def make_plan(model: Any, data: TrainingData, rows: BagRows, draw: Draw, honest_fraction: float | None) -> Plan:
     """What the trees share; data: with the weights of rows before any draw has used them."""
-    has_weight = positive_rows(data.weight)
+    has_weight, labels = positive_rows(data.weight), model._labels  # noqa: SLF001
     n_rows = data.table.n_rows if has_weight is None else int(np.count_nonzero(has_weight))
     params = grow_params(model, n_rows, data.table.schema.n_features)
     return Plan(
@@ -265,7 +269,7 @@ def make_plan(model: Any, data: TrainingData, rows: BagRows, draw: Draw, honest_
         ccp_alpha=float(model.ccp_alpha),
         has_oob=bool(model.oob_score),
         is_hard=model._is_hard,  # noqa: SLF001
-        shift=0 if rows.target.n_classes else find_shift(data.y),
+        shift=0 if labels is not None else find_shift(data.y),
         keeps_leaf_rows=bool(parameter(model, "keep_members", False)),
     )
 

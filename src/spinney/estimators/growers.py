@@ -18,7 +18,7 @@ from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
 from spinney.estimators.checks import row_count
 from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, target_form
-from spinney.table.fixed_point import class_target, output_target, value_target
+from spinney.table.fixed_point import class_target, count_labels, label_target, output_target, value_target
 from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
 from spinney.tracing.replay import class_rows, textbook_rules, value_rows
@@ -253,6 +253,8 @@ def fix_target(
     y: NDArray[Any], rows: CodedRows, classes: tuple[Any, ...] | None, params: GrowParams | TextbookParams
 ) -> Target:
     """The target of coded rows in fixed point, as the criterion wants it."""
+    if classes is not None and y.ndim == 2:
+        return label_target(y, count_labels(classes), rows.weights)
     if classes is not None:
         return class_target(y, len(classes), rows.weights)
     if y.ndim == 2:

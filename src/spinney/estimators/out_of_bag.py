@@ -48,6 +48,6 @@ def finish_out_of_bag(
             f"{n_silent} of {len(sums.y)} rows were in every bag: they have no out-of-bag prediction (NaN) and do not "
             "count in the score. More trees would leave fewer such rows."
         )
-    predictions = mean_votes(sums.votes, sums.n_votes, sums.n_classes, sums.shift)
+    predictions = mean_votes(sums.votes, sums.n_votes, sums.n_classes, sums.shift, sums.widths)
     found = score_rows(estimator, predictions, sums.y, np.flatnonzero(sums.n_votes), score)
     return OutOfBag(sums.votes, sums.n_votes, is_hard, np.array(sums.curve), found, predictions)

@@ -71,9 +71,9 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         Cost of a leaf in minimal cost-complexity pruning of each tree.
     voting : {"soft", "hard"}, default="soft"
         Average the class shares of the leaves, or count one vote a tree.
-    class_weight : dict, "balanced" or "balanced_subsample", optional
+    class_weight : dict, list of dicts, "balanced" or "balanced_subsample", optional
         Weight of each class, times `sample_weight`; "balanced_subsample" balances every bag by itself, the others
-        make a bootstrap draw more rows of a class.
+        make a bootstrap draw more rows of a class. Of several outputs one for each, which are multiplied.
     missing : {"learned", "branch"}, default="learned"
         Missing values take the branch where they help most, or a branch of their own.
     ties : {"random", "first"}, default="random"
@@ -114,7 +114,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         The trees as estimators, made when asked for.
     estimators_samples_ : list of int64 arrays
         The bag of each tree as row ids, recomputed when asked for.
-    classes_ : array (n_classes,)
+    classes_ : array (n_classes,), or a list of such for several outputs, of which `n_classes_` is a list too
         The classes in y, ascending; also those whose rows all have weight 0.
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names

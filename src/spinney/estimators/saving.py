@@ -56,7 +56,7 @@ def check_kept(estimator: Any) -> None:
         raise BrokenFileError(f"a fitted {kind} has {', '.join(missing)}")
     check_columns(values)
     if "classes_" in values:
-        check_labels(values["classes_"], values["n_classes_"])
+        check_all_labels(values["classes_"], values["n_classes_"])
     fault = estimator._find_fault()
     if fault is not None:
         raise BrokenFileError(fault)
@@ -82,6 +82,18 @@ def check_columns(values: dict[str, Any]) -> None:
         raise BrokenFileError("n_features_in_ is not that of the schema")
     if schema is not None and (None if names is None else tuple(names.tolist())) != schema.column_names:
         raise BrokenFileError("feature_names_in_ are not those of the schema")
+
+
+def check_all_labels(classes: Any, n_classes: Any) -> None:
+    """The classes of one output, or of each of several."""
+    if not isinstance(classes, list):
+        check_labels(classes, n_classes)
+        return
+    is_several = isinstance(n_classes, list) and len(n_classes) == len(classes) > 1
+    if not is_several or not all(isinstance(each, np.ndarray) for each in classes):
+        raise BrokenFileError("classes_ of several outputs are a list of arrays, n_classes_ a list of their lengths")
+    for each, n in zip(classes, n_classes, strict=True):
+        check_labels(each, n)
 
 
 def check_labels(classes: NDArray[Any], n_classes: int) -> None:

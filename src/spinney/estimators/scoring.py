@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 
+from spinney.estimators.class_outputs import has_class_outputs, name_classes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,7 @@ class KnownPredictions:
     estimator : fitted estimator
         Whose classes and tags count.
     predictions : float64 (n_rows, n_classes) or (n_rows,)
-        Class shares, or numbers.
+        Class shares, or numbers. Several outputs of classes: (n_rows, most classes, n_outputs).
     """
 
     def __init__(self, estimator: Any, predictions: NDArray[np.float64]) -> None:
@@ -36,14 +38,23 @@ class KnownPredictions:
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
 
-    def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Class shares of rows (n, 1), given by number."""
-        return self.predictions[rows[:, 0]]
+    def predict_proba(self, rows: NDArray[np.int64]) -> Any:
+        """Class shares of rows (n, 1), given by number; of several outputs a list."""
+        found = self.predictions[rows[:, 0]]
+        if has_class_outputs(self):
+            return [found[:, : len(each), o] for o, each in enumerate(self.classes_)]
+        return found
 
     def predict(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Class of the largest share, the first among equals; or numbers."""
         found = self.predictions[rows[:, 0]]
-        return self.classes_[found.argmax(axis=1)] if self.is_classifier else found
+        return name_codes(found.argmax(axis=1), self.classes_) if self.is_classifier else found
+
+
+def name_codes(codes: NDArray[np.int64], classes: Any) -> NDArray[Any]:
+    """The classes of codes; of several outputs (n_rows, n_outputs)."""
+    found: NDArray[Any] = name_classes(codes, classes) if isinstance(classes, list) else classes[codes]
+    return found
 
 
 def find_oob_scorer(oob_score: Any) -> Callable[..., float] | None:
@@ -65,7 +76,7 @@ def score_rows(
     if len(rows) == 0:
         return np.nan
     known = KnownPredictions(estimator, predictions)
-    truth = estimator.classes_[y[rows]] if known.is_classifier else y[rows]
+    truth = name_codes(y[rows], estimator.classes_) if known.is_classifier else y[rows]
     if score is not None:
         return score(known, rows[:, None], truth)
     predicted = known.predict(rows[:, None])

@@ -46,7 +46,9 @@ def make_sklearn_tree(model: TreeEstimator) -> Any:
     if hasattr(model, "feature_names_in_"):
         peer.feature_names_in_ = model.feature_names_in_
     if fitted.classes is not None:
-        peer.classes_, peer.n_classes_ = fitted.classes, len(fitted.classes)
+        is_several = isinstance(fitted.classes, list)
+        peer.classes_ = fitted.classes
+        peer.n_classes_ = [len(each) for each in fitted.classes] if is_several else len(fitted.classes)
     return peer
 
 

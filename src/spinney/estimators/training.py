@@ -18,11 +18,20 @@ from spinney._criteria import CRITERIA, own_name
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
+from spinney.estimators.class_outputs import weigh_outputs
 from spinney.estimators.other_members import Rows, hold_rows
 from spinney.table.binning import bin_table
 from spinney.table.bundles import bundle_features
 from spinney.table.coding import code_table
-from spinney.table.fixed_point import class_target, fix_weights, output_target, value_target, with_room
+from spinney.table.fixed_point import (
+    class_target,
+    count_labels,
+    fix_weights,
+    label_target,
+    output_target,
+    value_target,
+    with_room,
+)
 from spinney.table.ingest import read_columns
 from spinney.tree.structure import Legend
 
@@ -70,7 +79,7 @@ class OpenedData(NamedTuple):
 
     X: Any  # as given
     opened: Columns
-    y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
+    y: NDArray[Any]  # (n_rows,) or (n_rows, n_outputs): codes of classes int64, or numbers float64
     weight: NDArray[np.float64] | None  # (n_rows,) of rows times those of classes; None: 1 each
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
@@ -105,7 +114,8 @@ def open_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weig
     times = None
     if estimator._labels is not None:  # noqa: SLF001
         times = count_copies(class_weight, weight)
-        weight = weigh_classes(class_weight, estimator.classes_, target, weight)
+        weigh = weigh_outputs if target.ndim == 2 else weigh_classes
+        weight = weigh(class_weight, estimator.classes_, target, weight)
     return OpenedData(X, opened, target, weight, times)
 
 
@@ -114,7 +124,7 @@ class TrainingData(NamedTuple):
 
     columns: Columns
     table: Table
-    y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
+    y: NDArray[Any]  # (n_rows,) or (n_rows, n_outputs): codes of classes int64, or numbers float64
     weight: NDArray[np.float64] | None  # (n_rows,) of rows times those of classes; None: 1 each
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
@@ -244,6 +254,8 @@ def code_for_bags(
         check_range(criterion, data.y, weight)
         form = target_form(criterion, tree.min_target_std)
         target = output_target(y, weights) if y.ndim == 2 else value_target(y, weights, **form)
+    elif data.y.ndim == 2:
+        target = label_target(data.y, count_labels(labels), weights)
     else:
         target = class_target(data.y, len(labels), weights)
     n_workers = count_workers(n_jobs, table.schema.n_features, table.n_rows * table.schema.n_features * CODING_SECONDS)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._criteria import CRITERIA
+from spinney.model.fitted_tree import classes_of_one, label_classes
 from spinney.model.predictors import VotePredictor
 
 if TYPE_CHECKING:
@@ -44,14 +45,15 @@ class KeptTarget:
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
 
-    def find_fault(self, n_rows: int, n_classes: int, n_outputs: int = 1) -> str | None:
-        """What is wrong with a target that was read from a file; None: nothing."""
+    def find_fault(self, n_rows: int, n_classes: int | NDArray[np.int64], n_outputs: int = 1) -> str | None:
+        """What is wrong with a target that was read from a file; None: nothing. n_classes: of each output."""
         shape = (n_rows,) if n_outputs == 1 else (n_rows, n_outputs)
-        if self.y.shape != shape or self.y.dtype != (np.int64 if n_classes else np.float64):
+        is_class = bool(np.all(np.asarray(n_classes) > 0))
+        if self.y.shape != shape or self.y.dtype != (np.int64 if is_class else np.float64):
             return f"the kept target must have {n_rows} classes or numbers, not {self.y.dtype} {self.y.shape}"
-        if n_classes and np.any((self.y < 0) | (self.y >= n_classes)):
-            return f"the kept target must hold codes 0 .. {n_classes - 1}"
-        if not n_classes and not np.isfinite(self.y).all():
+        if is_class and np.any((self.y < 0) | (self.y >= n_classes)):
+            return f"the kept target must hold codes 0 .. {int(np.max(n_classes)) - 1}"
+        if not is_class and not np.isfinite(self.y).all():
             return "the kept target must be finite"
         weight = self.weight
         if weight is None:
@@ -98,7 +100,7 @@ class FittedForest:
         The trees.
     schema : Schema
         Names and levels of the columns.
-    classes : array (n_classes,), or None for numbers
+    classes : array (n_classes,), list of such for several outputs, or None for numbers
     draw : Draw
         How the bags were drawn: the bag of a tree is had again from its number.
     seed : int
@@ -118,7 +120,7 @@ class FittedForest:
 
     forest: Forest
     schema: Schema
-    classes: NDArray[Any] | None
+    classes: Any
     draw: Draw
     seed: int
     max_features: int
@@ -132,7 +134,7 @@ class FittedForest:
 
     def make_predictor(self, *, is_hard: bool) -> VotePredictor:
         """What predicts; is_hard: each tree votes for one class, instead of giving shares."""
-        return VotePredictor(self.schema, self.classes, self.forest, is_hard, self.shift)
+        return VotePredictor(self.schema, classes_of_one(self.classes), self.forest, is_hard, self.shift)
 
     def voting_forest(self, *, is_hard: bool) -> Forest:
         """The trees as they vote: classes alone with hard voting, values in units of `2**shift`."""
@@ -141,7 +143,6 @@ class FittedForest:
     def find_fault(self) -> str | None:
         """What is wrong with a forest that was read from a file, before any method reads it; None: nothing."""
         n_rows, n_features = self.draw.n_rows, self.schema.n_features
-        n_classes = 0 if self.classes is None else len(self.classes)
         fault = find_forest_fault(self.forest, self.schema, self.classes)
         if fault is not None:
             return fault
@@ -151,23 +152,26 @@ class FittedForest:
             return "the seed must be that of the draw, and not negative"
         if self.honest_fraction is not None and not 0.0 < self.honest_fraction < 1.0:
             return f"_honest_fraction={self.honest_fraction} must lie between 0 and 1"
-        return self.find_fault_in_kept(n_rows, n_classes)
+        return self.find_fault_in_kept(n_rows)
 
-    def find_fault_in_kept(self, n_rows: int, n_classes: int) -> str | None:
+    def find_fault_in_kept(self, n_rows: int) -> str | None:
         """The same, of what is kept of the training rows."""
+        n_classes = 0 if classes_of_one(self.classes) is None else len(self.classes)
+        widths = self.forest.widths
         if (self.target is None) != (self.leaf_rows is None and self.out_of_bag is None):
             return "the target is kept with out-of-bag results and leaf rows, and with nothing else"
         fault = None
         if self.target is not None:
-            fault = self.target.find_fault(n_rows, n_classes, self.forest.n_outputs)
+            fault = self.target.find_fault(n_rows, n_classes if widths is None else widths, self.forest.n_outputs)
         if fault is None and self.leaf_rows is not None:
             fault = self.leaf_rows.find_fault(self.forest, n_rows)
         if fault is None and self.out_of_bag is not None:
-            fault = self.out_of_bag.find_fault(n_rows, len(self.forest), n_classes, self.shift, self.forest.n_outputs)
+            n_columns = self.forest.n_outputs if widths is None else int(widths.sum())
+            fault = self.out_of_bag.find_fault(n_rows, len(self.forest), n_classes, self.shift, n_columns, widths)
         return fault
 
 
-def find_forest_fault(forest: Forest, schema: Schema, classes: NDArray[Any] | None) -> str | None:
+def find_forest_fault(forest: Forest, schema: Schema, classes: Any) -> str | None:
     """What is wrong with the trees of an estimator that was read from a file; None: nothing."""
     legend = forest.legend
     if forest.is_compact or legend is None:
@@ -175,7 +179,9 @@ def find_forest_fault(forest: Forest, schema: Schema, classes: NDArray[Any] | No
     is_same = legend.features == schema.names or (schema.names is None and len(legend.features) == schema.n_features)
     if not is_same or legend.levels != schema.levels or forest.n_features != schema.n_features:
         return "the trees have other columns or levels than the schema"
-    if legend.classes != (None if classes is None else tuple(classes.tolist())):
+    if isinstance(classes, list) != (forest.widths is not None):
+        return "the trees have other outputs than classes_"
+    if legend.classes != label_classes(classes):
         return "the trees name other classes than classes_"
     if legend.criterion is not None and legend.criterion not in CRITERIA:
         return f"there is no criterion {legend.criterion!r}"

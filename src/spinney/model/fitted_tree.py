@@ -53,15 +53,15 @@ class FittedTree:
     tree : Tree
     schema : Schema
         Names and levels of its columns.
-    classes : array (n_classes,) or None
-        Ascending; None for numbers.
+    classes : array (n_classes,), list of such, or None
+        Ascending, of several outputs those of each; None for numbers.
     pruning : Pruning or None
         None where it is not known: of a tree that was taken out of an ensemble.
     """
 
     tree: Tree
     schema: Schema
-    classes: NDArray[Any] | None
+    classes: Any
     pruning: Pruning | None = None
 
     @cached_property
@@ -77,7 +77,19 @@ class FittedTree:
 
 def make_predictor(fitted: FittedTree, smoothing: float | str | None) -> TreePredictor:
     """What predicts; smoothing: of class probabilities."""
-    return TreePredictor(fitted.schema, fitted.classes, fitted.tree, smoothing)
+    return TreePredictor(fitted.schema, classes_of_one(fitted.classes), fitted.tree, smoothing)
+
+
+def classes_of_one(classes: Any) -> Any:
+    """The classes that a predictor knows: those of one output; shares of several are numbers to it."""
+    return None if isinstance(classes, list) else classes
+
+
+def label_classes(classes: Any) -> tuple[Any, ...] | None:
+    """Classes as a legend names them; None for numbers."""
+    if isinstance(classes, list):
+        return tuple(tuple(each.tolist()) for each in classes)
+    return None if classes is None else tuple(classes.tolist())
 
 
 def explain_row(
@@ -102,14 +114,15 @@ def find_legend_fault(fitted: FittedTree) -> str | None:
     """The names in a tree are those of its columns and classes, which texts and rules show."""
     legend: Legend | None = fitted.tree.legend
     if legend is None:
-        return None
+        return None if not isinstance(fitted.classes, list) else "a tree of several outputs of classes names them"
     schema = fitted.schema
     if schema.names is not None and legend.features != schema.names:
         return "the tree names other columns than the schema"
     if legend.levels != schema.levels:
         return "the tree names other levels than the schema"
-    classes = None if fitted.classes is None else tuple(fitted.classes.tolist())
-    return None if legend.classes == classes else "the tree names other classes than classes_"
+    if isinstance(fitted.classes, list) != (fitted.tree.widths is not None):
+        return "the tree has other outputs than classes_"
+    return None if legend.classes == label_classes(fitted.classes) else "the tree names other classes than classes_"
 
 
 def find_pruning_fault(pruning: Pruning) -> str | None:

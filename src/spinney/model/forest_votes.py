@@ -78,8 +78,12 @@ def sum_votes(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.
 
 
 def mean_answers(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.float64]:
-    """Mean over the trees, in their order, of what they say of each row of several outputs, (n_rows, n_outputs)."""
-    out = np.zeros((len(values), forest.n_outputs))
+    """Mean over the trees, in their order, of what they say of each row of several outputs, (n_rows, n_outputs).
+
+    Of classes: of the shares of all outputs, side by side.
+    """
+    assert forest.answers is not None
+    out = np.zeros((len(values), forest.answers.shape[1]))
 
     def add(rows: slice) -> None:
         for said in tree_answers(forest, find_all_leaves(forest, values[rows])):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
 from spinney._threads import count_workers, run_tasks
 from spinney.ensemble.forest import leaf_votes
+from spinney.reading.several_outputs import part_shares
 from spinney.tree.predict import find_leaves
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class OutOfBag:
     ----------
     votes : float64 (n_rows, n_classes or 1)
         Sums over the members whose bag lacks the row: class shares, votes for classes, or numbers in units of
-        `2**shift`.
+        `2**shift`; of several outputs side by side.
     n_votes : int64 (n_rows,)
         How many members that are; 0 for rows of weight 0.
     is_hard : bool
@@ -39,7 +40,8 @@ class OutOfBag:
     score : float
         By the scorer that was asked for.
     predictions : float64 (n_rows, n_classes), or (n_rows,) for numbers
-        Mean votes, in the user's units; NaN for rows without votes.
+        Mean votes, in the user's units; NaN for rows without votes. Several outputs of classes: (n_rows, most classes,
+        n_outputs), as scikit-learn has it.
     """
 
     votes: NDArray[np.float64]
@@ -49,9 +51,17 @@ class OutOfBag:
     score: float
     predictions: NDArray[np.float64]
 
-    def find_fault(self, n_rows: int, n_members: int, n_classes: int, shift: int, n_outputs: int = 1) -> str | None:
+    def find_fault(
+        self,
+        n_rows: int,
+        n_members: int,
+        n_classes: int,
+        shift: int,
+        n_columns: int = 1,
+        widths: NDArray[np.int64] | None = None,
+    ) -> str | None:
         """What is wrong with results that were read from a file, for an ensemble of this size; None: nothing."""
-        shapes = {"votes": (n_rows, max(n_classes, n_outputs)), "n_votes": (n_rows,), "curve": (n_members,)}
+        shapes = {"votes": (n_rows, max(n_classes, n_columns)), "n_votes": (n_rows,), "curve": (n_members,)}
         types = {"votes": np.float64, "n_votes": np.int64, "curve": np.float64}
         for name, shape in shapes.items():
             part = getattr(self, name)
@@ -59,18 +69,30 @@ class OutOfBag:
                 return f"out-of-bag {name} must be {np.dtype(types[name])} {shape}, not {part.dtype} {part.shape}"
         if np.any((self.n_votes < 0) | (self.n_votes > n_members)) or not np.isfinite(self.votes).all():
             return f"out-of-bag votes must be finite, and of 0 to {n_members} members"
-        expected = mean_votes(self.votes, self.n_votes, n_classes, shift)
+        expected = mean_votes(self.votes, self.n_votes, n_classes, shift, widths)
         if not np.array_equal(self.predictions, expected, equal_nan=self.predictions.dtype.kind == "f"):
             return "out-of-bag predictions are not the means of the out-of-bag votes"
         return None
 
 
 def mean_votes(
-    votes: NDArray[np.float64], n_votes: NDArray[np.int64], n_classes: int, shift: int
+    votes: NDArray[np.float64],
+    n_votes: NDArray[np.int64],
+    n_classes: int,
+    shift: int,
+    widths: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Means of the votes, NaN where there are none: (n_rows, n_classes), or (n_rows,) or (n_rows, n_outputs)."""
+    """Means of the votes, NaN where there are none: (n_rows, n_classes), or (n_rows,) or (n_rows, n_outputs).
+
+    widths: classes of each of several outputs; the shape is (n_rows, most classes, n_outputs) then.
+    """
     means = np.full(votes.shape, np.nan)
     np.divide(votes, n_votes[:, None], out=means, where=n_votes[:, None] > 0)
+    if widths is not None:
+        by_output = np.zeros((len(means), int(widths.max()), len(widths)))
+        for o, shares in enumerate(part_shares(means, widths)):
+            by_output[:, : shares.shape[1], o] = shares
+        return by_output
     if n_classes:
         return means
     return np.ldexp(means.reshape(-1) if means.size == len(means) else means, shift)

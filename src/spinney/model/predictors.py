@@ -102,8 +102,8 @@ class TreePredictor(Predictor):
 
     @property
     def n_numbers(self) -> int:
-        """Outputs."""
-        return self.tree.n_outputs
+        """Outputs; of classes the shares of all of them."""
+        return 1 if self.tree.answers is None else self.tree.answers.shape[1]
 
     def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the most frequent class of the leaf."""
@@ -187,8 +187,8 @@ class VotePredictor(Predictor):
 
     @property
     def n_numbers(self) -> int:
-        """Outputs."""
-        return self.forest.n_outputs
+        """Outputs; of classes the shares of all of them."""
+        return 1 if self.forest.answers is None else self.forest.answers.shape[1]
 
     def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What each tree says."""

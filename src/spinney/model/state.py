@@ -54,7 +54,7 @@ MOST_DAYS = 106_751_992  # of the first day of dates, from 1970 on: 64 bits of m
 MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "answers")}
 
 
-ADDED = ("linear", "answers")  # fields of forests that files of older versions do not have
+ADDED = ("linear", "answers", "widths")  # fields of forests that files of older versions do not have
 
 
 class Unstorable(TypeError):  # noqa: N818  (it is told, not raised, to users)
@@ -507,7 +507,7 @@ def take_legend(legend: Legend) -> dict[str, Any]:
     return {
         "features": list(legend.features),
         "levels": [None if column is None else list(column) for column in legend.levels],
-        "classes": None if legend.classes is None else list(legend.classes),
+        "classes": None if legend.classes is None else [as_list(label) for label in legend.classes],
         "has_missing": list(legend.has_missing),
         "criterion": legend.criterion,
     }
@@ -528,19 +528,25 @@ def make_legend(parts: dict[str, Any]) -> Legend:
     classes = parts["classes"]
     return Legend(
         tuple(names), tuple(None if column is None else tuple(column) for column in levels),
-        None if classes is None else tuple(classes), tuple(missing), parts["criterion"],
+        None if classes is None else tuple(tuple(label) if isinstance(label, list) else label for label in classes),
+        tuple(missing), parts["criterion"],
     )  # fmt: skip
 
 
+def as_list(label: Any) -> Any:
+    """A class, or a list of those of one of several outputs."""
+    return list(label) if isinstance(label, tuple) else label
+
+
 def take_tree_fields(tree: Tree) -> dict[str, Any]:
-    """The fields, without answers where there are none: files of older versions have none."""
-    parts = take_fields(tree)
-    return parts if tree.answers is not None else {name: part for name, part in parts.items() if name != "answers"}
+    """The fields, without answers and widths where there are none: files of older versions have none."""
+    added = {"answers", "widths"}
+    return {name: part for name, part in take_fields(tree).items() if part is not None or name not in added}
 
 
 def make_tree(parts: dict[str, Any]) -> Tree:
     """A sound tree."""
-    tree = Tree(**need({"answers": None, **parts}, Tree))
+    tree = Tree(**need({"answers": None, "widths": None, **parts}, Tree))
     check_side(tree, Surrogates, "surrogates")
     check_side(tree, LinearLeaves, "linear")
     tree.check()

@@ -137,7 +137,9 @@ def vote_table(fitted: FittedForest, values: Values, *, is_hard: bool) -> VoteTa
 def predict_trees(fitted: FittedForest, values: Values, *, is_hard: bool, n_jobs: int | None) -> NDArray[np.float64]:
     """Predict with every tree by itself: (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
     forest = fitted.voting_forest(is_hard=is_hard)
-    width = forest.n_classes if forest.n_outputs == 1 else forest.n_outputs
+    width = forest.n_classes
+    if forest.n_outputs > 1 and forest.answers is not None:
+        width = forest.answers.shape[1]
     found = np.empty((len(forest), len(values), width)[: 3 if width else 2])
     shift = fitted.shift if forest.n_outputs == 1 else 0  # several outputs are not in these units
 

@@ -1,8 +1,16 @@
-"""Several outputs: trees whose nodes hold a number for each column of y. What does without them says so here."""
+"""Several outputs: trees whose nodes hold a number for each column of y, or shares of its classes.
+
+What does without them says so here.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def refuse_outputs(model: Any, what: str) -> None:
@@ -12,3 +20,11 @@ def refuse_outputs(model: Any, what: str) -> None:
             f"{what}: not there for several outputs, and this model has {model.n_outputs}; fit one model for each "
             "column of y"
         )
+
+
+def part_shares(answers: NDArray[np.float64], widths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+    """The shares of the classes of each output, which stand side by side on the last axis of `answers`.
+
+    widths: (n_outputs,), classes of each.
+    """
+    return np.split(answers, np.cumsum(widths)[:-1], axis=-1)

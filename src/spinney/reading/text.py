@@ -9,9 +9,11 @@ import numpy as np
 
 from spinney._types import MULTIWAY
 from spinney.reading.conditions import NEVER, Possible, describe_condition, narrow, narrow_surrogate, surrogates_of
+from spinney.reading.several_outputs import part_shares
 from spinney.reading.wording import (
     MAX_CLASSES,
     class_name,
+    class_name_of,
     count,
     feature_name,
     formula,
@@ -142,6 +144,9 @@ class Contents:
         tree = self.tree
         if tree.n_classes == 0:
             is_linear = tree.linear is not None and tree.linear.first[node] < tree.linear.first[node + 1]
+            if tree.widths is not None:
+                codes = [int(shares.argmax()) for shares in part_shares(self.values[node], tree.widths)]
+                return ", ".join(class_name_of(tree, o, k) for o, k in enumerate(codes))
             if tree.n_outputs > 1:
                 return ", ".join(number(float(value)) for value in self.values[node])
             return formula(tree, node) if is_linear else number(float(self.values[node]))
@@ -150,7 +155,11 @@ class Contents:
         return "..." if self.weights is None else class_name(tree, int(self.weights[node].argmax()))
 
     def shares(self, node: int, most: int = MAX_CLASSES) -> str:
-        """The weight of each class of a mixed node, the heaviest first."""
+        """The weight of each class of a mixed node, the heaviest first; of several outputs those that are mixed."""
+        if self.tree.widths is not None:
+            of_outputs = part_shares(self.values[node], self.tree.widths)
+            texts = [self.shares_of(node, o, shares, most) for o, shares in enumerate(of_outputs)]
+            return "; ".join(text for text in texts if text)
         if self.weights is None:
             return ""
         weight = self.weights[node]
@@ -160,10 +169,19 @@ class Contents:
         texts = [f"{class_name(self.tree, int(k))} {weight_of(self.tree, float(weight[k]))}" for k in held[:most]]
         return ", ".join(texts if len(held) <= most else [*texts, f"{len(held) - most} more"])
 
+    def shares_of(self, node: int, output: int, shares: NDArray[np.float64], most: int) -> str:
+        """The same of one of several outputs; shares: of its classes."""
+        held = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] > 0.0]
+        if len(held) < 2:
+            return ""
+        weight = float(self.tree.weight[node])
+        texts = [f"{class_name_of(self.tree, output, k)} {number(weight * float(shares[k]))}" for k in held[:most]]
+        return ", ".join(texts if len(held) <= most else [*texts, f"{len(held) - most} more"])
+
 
 def summary(tree: Tree) -> str:
     """Size of a tree in words."""
-    what = "classes" if tree.n_classes else "numbers"
+    what = "classes" if tree.n_classes or tree.widths is not None else "numbers"
     return (
         f"Decision tree for {what}: {count(tree.n_leaves, 'leaf')}, depth {tree.depth}, "
         f"{count(int(tree.n_rows[0]), 'row')}."

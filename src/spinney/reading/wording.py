@@ -90,6 +90,11 @@ def class_name(tree: Tree, k: int) -> str:
     return quoted(tree.legend.classes[k]) if tree.legend and tree.legend.classes else str(k)
 
 
+def class_name_of(tree: Tree, output: int, k: int) -> str:
+    """What people call class k of one of several outputs."""
+    return quoted(tree.legend.classes[output][k]) if tree.legend and tree.legend.classes else str(k)
+
+
 def level_name(tree: Tree, feature: int, level: int) -> str:
     """What people call a level of a feature."""
     known = tree.legend.levels[feature] if tree.legend else None

@@ -39,10 +39,11 @@ class Weights(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What several outputs have besides; all are in the units of the first."""
+    """What several outputs have besides: columns, in the units of the first. An output of classes has one for each."""
 
-    values: NDArray[np.int64]  # (n_outputs - 1, n_rows): those behind the first, as `Target.values`
-    truth: NDArray[np.float64]  # (n_outputs, n_rows): targets / 2**exponent
+    values: NDArray[np.int64]  # (n_columns - 1, n_rows): those behind the first, as `Target.values`
+    truth: NDArray[np.float64]  # (n_outputs, n_rows): targets / 2**exponent, or codes of classes
+    widths: NDArray[np.int64] | None = None  # (n_outputs,): classes of each; None: numbers
 
 
 class Target(NamedTuple):
@@ -62,8 +63,18 @@ class Target(NamedTuple):
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that a row has for a target."""
+        """Numbers, or classes, that a row has for a target."""
         return 1 if self.outputs is None else len(self.outputs.truth)
+
+    @property
+    def n_columns(self) -> int:
+        """Sums that rows of several outputs have."""
+        return 1 if self.outputs is None else 1 + len(self.outputs.values)
+
+    @property
+    def widths(self) -> NDArray[np.int64] | None:
+        """Classes of each of several outputs, (n_outputs,); None: numbers, or one output."""
+        return None if self.outputs is None else self.outputs.widths
 
     def ranks(self) -> NDArray[np.int32]:
         """Rank of the target of each row among all, from 0 on; of equal targets the first row has the lowest."""
@@ -260,6 +271,32 @@ def output_target(y: NDArray[np.float64], weights: Weights) -> Target:
     return Target(MOMENTS, values[0], nothing, kinds, 0, bits, 0, exponent, spread_exponent, float(centres[0]), outputs)
 
 
+def label_target(codes: NDArray[np.int64], widths: NDArray[np.int64], weights: Weights) -> Target:
+    """Target of several outputs of classes: codes (n_rows, n_outputs), of which output o has `widths[o]`.
+
+    Columns are whole weights, or those of the fixed point: sums of classes are exact. `truth` numbers the rows of codes
+    that differ.
+    """
+    truth = np.ascontiguousarray(codes.T).astype(np.float64)
+    columns = spread_labels(truth, widths, weights.values)
+    kinds = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
+    outputs = Outputs(columns[1:], truth, widths)
+    return Target(MOMENTS, columns[0], np.zeros(1, SUM), kinds, 0, bits=weights.bits, outputs=outputs)
+
+
+def count_labels(labels: Iterable[Iterable[object]]) -> NDArray[np.int64]:
+    """How many classes each of several outputs has, (n_outputs,)."""
+    return np.array([len(list(each)) for each in labels], np.int64)
+
+
+def spread_labels(
+    truth: NDArray[np.float64], widths: NDArray[np.int64], weight: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The weight of each row in the column of its class of each output, (n_columns, n_rows); truth: codes."""
+    columns = [np.where(row == k, weight, 0) for row, width in zip(truth, widths, strict=True) for k in range(width)]
+    return np.stack(columns).astype(SUM, copy=False)
+
+
 def with_room(weights: Weights, target: Target) -> tuple[Weights, Target]:
     """Weights and target of a table with some bits free, so that the counts of a bag can multiply them."""
     if not weights.is_whole:
@@ -271,7 +308,9 @@ def with_room(weights: Weights, target: Target) -> tuple[Weights, Target]:
         )
         if target.n_classes:
             return weights, class_target(target.truth.astype(SUM), target.n_classes, weights)
-    if target.n_classes:
+        if target.outputs is not None and target.widths is not None:
+            return weights, label_target(target.outputs.truth.T.astype(SUM), target.widths, weights)
+    if target.n_classes or target.widths is not None:
         return weights, target
     return weights, narrow_target(target, BAG_ROOM, BAG_ROOM)
 
@@ -300,12 +339,13 @@ def bag_target(
     outputs = target.outputs
     if outputs is not None:
         target = target._replace(outputs=outputs._replace(values=outputs.values[:, rows]))
+    is_class = target.n_classes > 0 or target.widths is not None
     if weights.is_unit and int(counts.max()) == 1:
         return weights._replace(total=len(rows)), target
     times = counts.astype(SUM)
     held = times if weights.is_unit or not weights.is_whole else times * weights.values[rows]
     row_weight = int((held * times).sum()) / int(held.sum())  # a row that was drawn twice says nothing new
-    if target.n_classes == 0:
+    if not is_class:
         others = () if target.outputs is None else target.outputs.values
         n_excess = max(excess_bits(values, times) for values in (target.values, *others))
         target = narrow_target(target, n_excess, excess_bits(target.squares, times))
@@ -317,6 +357,8 @@ def bag_target(
     total = int(times.sum())
     if target.family == MOMENTS and target.n_classes:
         target = target._replace(values=target.truth[rows].astype(SUM) * times)
+    elif outputs is not None and outputs.widths is not None:
+        target = weigh_labels(target, rows, times)
     elif target.family == MOMENTS:
         has_square = len(target.squares) > 1
         target = target._replace(
@@ -328,6 +370,15 @@ def bag_target(
         row_weight = weigh_row(times)
     is_whole = weights.is_whole and total < WHOLE_LIMIT
     return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight), target
+
+
+def weigh_labels(target: Target, rows: NDArray[np.int32], weight: NDArray[np.int64]) -> Target:
+    """The columns of some rows of a target of classes of several outputs, with other weights."""
+    outputs = target.outputs
+    assert outputs is not None
+    assert outputs.widths is not None
+    columns = spread_labels(outputs.truth[:, rows], outputs.widths, weight)
+    return target._replace(values=columns[0], outputs=outputs._replace(values=columns[1:]))
 
 
 def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:

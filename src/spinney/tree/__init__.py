@@ -4,6 +4,7 @@
 |---|---|
 | `structure.py` | `Tree`: the arrays of nodes, and what must hold of them |
 | `forest.py` | `Forest`: many trees end to end |
+| `answers.py` | what nodes predict beside their leaves: medians, several outputs |
 | `broken.py` | `BrokenTreeError`, and the check of types |
 | `grow.py` | binary trees: memory, units, settings for `kernels/tree` |
 | `stump.py` | trees of one test, for AdaBoost |

@@ -20,6 +20,7 @@ from spinney.kernels.common.structs import (
     LeafShares,
     PackedTrees,
 )
+from spinney.tree.answers import check_answers, count_outputs
 from spinney.tree.bitvectors import Bitvectors, asks_missing, can_be_bits, lay_bits
 from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
@@ -28,7 +29,6 @@ from spinney.tree.structure import (
     SUM_TOLERANCE,
     Legend,
     Tree,
-    check_answers,
     check_numbers,
 )
 from spinney.tree.symmetric import SymmetricLayout, SymmetricNodes, lay_symmetric, read_symmetric
@@ -78,6 +78,8 @@ class Forest:
         Linear models of the leaves, by node of all trees.
     answers : float64 (n_nodes, n_outputs), optional
         As in `Tree`, of all trees; dropped by `compact` where there is one output.
+    widths : int64 (n_outputs,), optional
+        As in `Tree`.
     """
 
     hot: NDArray[np.uint64]
@@ -95,6 +97,7 @@ class Forest:
     legend: Legend | None = field(default=None, repr=False)
     linear: LinearLeaves | None = field(default=None, repr=False)
     answers: NDArray[np.float64] | None = field(default=None, repr=False)
+    widths: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Forest(n_trees={len(self)}, n_nodes={self.n_nodes})"
@@ -115,7 +118,8 @@ class Forest:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check every tree: a damaged one must not reach a kernel."""
         names = {f.name for f in fields(self)}
-        state = {"linear": None, "answers": None, **state}  # which pickles of older versions do not have
+        added = dict.fromkeys(("linear", "answers", "widths"))  # which pickles of older versions do not have
+        state = {**added, **state}
         if set(state) != names:
             message = f"a forest has the fields {sorted(names)}, not {sorted(state)}"
             raise BrokenTreeError(message)
@@ -129,8 +133,8 @@ class Forest:
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that a node predicts."""
-        return 1 if self.answers is None else self.answers.shape[1]
+        """Numbers, or classes, that a node predicts."""
+        return count_outputs(self)
 
     @property
     def n_features(self) -> int:
@@ -246,6 +250,7 @@ class Forest:
             legend=self.legend,
             linear=None if self.linear is None else self.linear.take(np.arange(nodes.start, nodes.stop)),
             answers=None if self.answers is None else self.answers[nodes],
+            widths=self.widths,
         )
 
     def compact(self) -> Forest:
@@ -462,6 +467,7 @@ class ForestParts:
             n_classes=self.last.n_classes,
             n_levels=self.last.n_levels,
             legend=legend,
+            widths=self.last.widths,
         )
 
 

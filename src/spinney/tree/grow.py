@@ -81,6 +81,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
+from spinney.tree.answers import fill_labels
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
@@ -139,6 +140,8 @@ class ScoreUnits:
 def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> ScoreUnits:
     """Worth of a score unit; see the table of scores in `kernels.common.criteria`."""
     share = 1.0 / (weights.total * target.n_outputs)  # impurities are means over the outputs, scores are sums
+    if target.widths is not None:
+        return ScoreUnits(share, -table_bits)
     if target.n_classes == 0:
         exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
         return ScoreUnits(share, CRITERIA[criterion].power * exponent)
@@ -168,7 +171,7 @@ def make_settings(
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
     criterion = CRITERIA[params.criterion].code
-    if params.criterion == "gini" and target.family == MOMENTS:
+    if target.widths is not None or (params.criterion == "gini" and target.family == MOMENTS):
         criterion = SQUARED_ERROR
     min_gain = -math.inf
     if params.min_impurity_decrease > 0.0:
@@ -454,14 +457,17 @@ class Growth(Driven):
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
         """Scratch memory for several outputs."""
         errors, middles = np.zeros((2, 4, max(n_codes, 2)))
+        is_entropy = self.target.widths is not None and CRITERIA[self.params.criterion].code == ENTROPY
         return OutputScratch(
-            sums=np.zeros((4, self.target.n_outputs), SUM),
+            sums=np.zeros((4, self.target.n_columns), SUM),
             place=np.arange(n_rows, dtype=np.int32),
             order=np.empty(n_rows, np.int32),
             errors=errors,
             middles=middles,
             whole=np.zeros(1),
             blur=np.zeros(1),
+            n_entropies=self.target.n_outputs if is_entropy else 0,
+            xlogx=self.table.xlogx,
         )
 
     def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
@@ -589,6 +595,10 @@ class Growth(Driven):
             surrogates=self.surrogates(n_nodes),
             answers=answers_of(summed.side),
         )
+        if self.target.widths is not None:
+            return fill_labels(
+                tree, self.addends, self.nodes.begin[:n_nodes], self.target.widths, self.params.criterion
+            )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = summed.hot  # a cached property that every forest reads
@@ -599,7 +609,7 @@ class Growth(Driven):
         medians, outputs, scratch = None, None, self.scratch.medians
         if scratch is not None:
             medians = NodeMedians(scratch.ranks, scratch.keys, self.scratch.counts, np.empty(n_nodes))
-        if self.target.outputs is not None:
+        if self.target.outputs is not None and self.target.widths is None:
             outputs = NodeOutputs(self.target.outputs.truth, np.empty((n_nodes, self.target.n_outputs)))
         return NodeSide(medians, outputs)
 

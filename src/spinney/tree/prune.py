@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spinney.reading.several_outputs import refuse_outputs
+from spinney.reading.several_outputs import part_shares, refuse_outputs
 from spinney.table.fixed_point import scale
 from spinney.tree.subtree import Tier, cut_mask, cut_nodes, find_tiers, heaviest_classes
 
@@ -128,8 +128,9 @@ def node_risk(tree: Tree, risk: str = "impurity") -> NDArray[np.float64]:
     ----------
     tree : Tree
     risk : {"impurity", "error", "squared"}
-        The impurity; or the error as a leaf, which is the share of its weight that is not of the heaviest class, or the
-        variance. "squared" is "error" for a tree whose impurity is the standard deviation.
+        The impurity; or the error as a leaf, which is the share of its weight that is not of the heaviest class (of
+        several outputs the mean of these), or the variance. "squared" is "error" for a tree whose impurity is the
+        standard deviation.
     """
     if risk not in RISKS:
         raise ValueError(f"risk={risk!r}: choose one of {', '.join(map(repr, RISKS))}")
@@ -139,6 +140,9 @@ def node_risk(tree: Tree, risk: str = "impurity") -> NDArray[np.float64]:
     if tree.n_classes:
         heaviest = heaviest_classes(tree, find_tiers(tree))[1]
         return np.maximum(tree.weight - heaviest, 0.0) / tree.weight[0]
+    if tree.widths is not None:
+        missed = [1.0 - shares.max(axis=1) for shares in part_shares(tree.values(), tree.widths)]
+        return np.asarray(share * np.maximum(np.mean(missed, axis=0), 0.0))
     return share * (tree.impurity**2 if risk == "squared" else tree.impurity)
 
 

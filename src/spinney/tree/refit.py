@@ -15,7 +15,6 @@ import numpy as np
 
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._elementary import relative_entropy
-from spinney._types import SUM
 from spinney.table.fixed_point import (
     MAX_EXPONENT,
     Weights,
@@ -25,6 +24,7 @@ from spinney.table.fixed_point import (
     weight_unit,
     weighted_sum,
 )
+from spinney.tree.answers import sum_ranges
 from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
 from spinney.tree.split_measures import class_impurity, join_impurity
 from spinney.tree.subtree import Tier, class_blocks, find_remainder, find_tiers, keep_tests
@@ -222,13 +222,6 @@ def refit_classes(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: 
         impurity_exponent=0,
         distributions=distributions,
     )
-
-
-def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum of `x[begin:end]` for each pair."""
-    total = np.zeros(len(x) + 1, SUM)
-    np.cumsum(x, out=total[1:])
-    return total[end] - total[begin]
 
 
 def range_means(

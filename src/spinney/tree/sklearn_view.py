@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import MULTIWAY, SUBSET
+from spinney.reading.several_outputs import part_shares
 from spinney.table.sparse import SparseMatrix, SparseRows, is_sparse
 from spinney.tree.predict import find_leaves, mark_paths, predict_answers
 from spinney.tree.structure import Tree
@@ -121,13 +122,15 @@ class SklearnView:
 
     @property
     def max_n_classes(self) -> int:
-        """Number of classes; 1 for a regression."""
-        return max(self.arrays.n_classes, 1)
+        """Number of classes, of several outputs the largest; 1 for a regression."""
+        return int(self.n_classes.max())
 
     @cached_property
     def n_classes(self) -> NDArray[np.int64]:
         """Number of classes of each output; 1 for a regression."""
-        return read_only(np.full(self.n_outputs, self.max_n_classes, np.int64))
+        if self.arrays.widths is not None:
+            return read_only(self.arrays.widths.copy())
+        return read_only(np.full(self.n_outputs, max(self.arrays.n_classes, 1), np.int64))
 
     @cached_property
     def children_left(self) -> NDArray[np.int64]:
@@ -183,8 +186,14 @@ class SklearnView:
 
     @cached_property
     def value(self) -> NDArray[np.float64]:
-        """Mean target of each node, or the shares of its classes."""
-        return read_only(self.arrays.values().reshape(self.node_count, self.n_outputs, self.max_n_classes))
+        """Mean target of each node, or the shares of its classes; 0 behind those of an output that has fewer."""
+        shape = self.node_count, self.n_outputs, self.max_n_classes
+        if self.arrays.widths is None:
+            return read_only(self.arrays.values().reshape(shape))
+        value = np.zeros(shape)
+        for o, shares in enumerate(part_shares(self.arrays.values(), self.arrays.widths)):
+            value[:, o, : shares.shape[1]] = shares
+        return read_only(value)
 
     # --- rows ---
 
@@ -200,9 +209,12 @@ class SklearnView:
         return find_leaves(self.arrays, read_rows(X)).astype(np.int64)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The value of each row's leaf, shape (n_rows, max_n_classes); X: as in `apply`."""
+        """The value of each row's leaf, shape (n_rows, max_n_classes), of several outputs that of `value`.
+
+        X: as in `apply`.
+        """
         answers = predict_answers(self.arrays, read_rows(X), self.value.reshape(self.node_count, -1))
-        return answers if self.n_outputs == 1 else answers.reshape(-1, self.n_outputs, 1)
+        return answers if self.n_outputs == 1 else answers.reshape(-1, self.n_outputs, self.max_n_classes)
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Mark the nodes that each row passes, shape (n_rows, node_count); X: as in `apply`."""

@@ -15,6 +15,7 @@ from spinney._jit import fixed
 from spinney._node_layout import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
+from spinney.tree.answers import check_answers, count_outputs
 from spinney.tree.broken import BrokenTreeError, check_types, require
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
 from spinney.tree.surrogates import SURROGATE_TYPES, Surrogates, find_fault
@@ -59,24 +60,12 @@ def check_numbers(holder: Any) -> None:
     if len(holder.n_levels) >= MOST_FEATURES or np.any(holder.n_levels < 0):
         raise BrokenTreeError("a number of levels is negative, or there are more features than a test can name")
     if holder.legend is not None:
-        check_legend(holder.legend, holder.n_levels, holder.n_classes)
+        check_legend(holder.legend, holder.n_levels, holder.n_classes, holder.widths)
 
 
-def check_answers(holder: Any) -> None:
-    """What nodes predict is finite numbers, and the first of a leaf its value."""
-    if holder.answers is None:
-        return
-    check_types(holder, {"answers": (2, np.float64)})
-    if len(holder.answers) != holder.n_nodes or not holder.answers.shape[1] or holder.n_classes:
-        raise BrokenTreeError(
-            f"answers has shape {holder.answers.shape} for {holder.n_nodes} nodes, which hold numbers"
-        )
-    require(np.isfinite(holder.answers).all(axis=1), "answer is not finite")
-    if isinstance(holder, Tree):
-        require(~holder.is_leaf | (holder.answers[:, 0] == holder.threshold), "the answer of a leaf is not its value")
-
-
-def check_legend(legend: Any, n_levels: NDArray[np.int32], n_classes: int) -> None:
+def check_legend(
+    legend: Any, n_levels: NDArray[np.int32], n_classes: int, widths: NDArray[np.int64] | None = None
+) -> None:
     """A legend has a name for every feature, level and class."""
     if type(legend) is not Legend:
         raise BrokenTreeError("legend must be a Legend or None")
@@ -88,7 +77,12 @@ def check_legend(legend: Any, n_levels: NDArray[np.int32], n_classes: int) -> No
         if not isinstance(names, tuple | None) or len(names or ()) != n:
             raise BrokenTreeError(f"the legend does not name the {n} levels of feature {feature}")
     names = legend.classes
-    if not isinstance(names, tuple | None) or (names is not None and n_classes not in {0, len(names)}):
+    if widths is not None:
+        is_named = isinstance(names, tuple) and all(isinstance(each, tuple) for each in names)
+        if not is_named or [len(each) for each in names] != np.asarray(widths).tolist():
+            raise BrokenTreeError("the legend does not name the classes of the outputs")
+        names = tuple(name for each in names for name in each)
+    elif not isinstance(names, tuple | None) or (names is not None and n_classes not in {0, len(names)}):
         raise BrokenTreeError(f"the legend does not name the {n_classes} classes")
     if any(isinstance(name, tuple | list | dict | set | np.ndarray) for name in names or ()):
         raise BrokenTreeError("the legend names a class by a collection")
@@ -103,7 +97,7 @@ class Legend:
 
     features: tuple[str, ...]
     levels: tuple[tuple[Any, ...] | None, ...]  # per feature: None = numeric
-    classes: tuple[Any, ...] | None  # None = regression
+    classes: tuple[Any, ...] | None  # None = regression; of several outputs a tuple for each
     has_missing: tuple[bool, ...]  # per feature: whether the training rows had missing values
     criterion: str | None = None  # what `impurity` measures; None = not known
 
@@ -145,7 +139,9 @@ class Tree:
         Linear models of the leaves, as deviations from the means that `threshold` holds.
     answers : float64 (n_nodes, n_outputs), optional
         What every node predicts, where that is not the mean of its leaves, one number: medians, and several outputs. Of
-        a leaf `threshold` has the first.
+        a leaf `threshold` has the first. Several outputs of classes have a share for each class, side by side.
+    widths : int64 (n_outputs,), optional
+        Classes of each of several outputs; None: numbers, or one output.
     """
 
     test: NDArray[np.uint32]
@@ -163,6 +159,7 @@ class Tree:
     surrogates: Surrogates | None = field(default=None, repr=False)
     linear: LinearLeaves | None = field(default=None, repr=False)
     answers: NDArray[np.float64] | None = field(default=None, repr=False)
+    widths: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_leaves={self.n_leaves}, depth={self.depth})"
@@ -174,7 +171,7 @@ class Tree:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check them: a damaged tree must not reach a kernel."""
         names = set(self.__dataclass_fields__)
-        state = {"answers": None, **state}  # which pickles of older versions do not have
+        state = {"answers": None, "widths": None, **state}  # which pickles of older versions do not have
         if set(state) != names:
             raise BrokenTreeError(f"a tree has the fields {sorted(names)}, not {sorted(state)}")
         self.__dict__.update(state)
@@ -194,8 +191,8 @@ class Tree:
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that a node predicts."""
-        return 1 if self.answers is None else self.answers.shape[1]
+        """Numbers, or classes, that a node predicts."""
+        return count_outputs(self)
 
     @property
     def n_leaves(self) -> int:
@@ -352,7 +349,7 @@ class Tree:
         """Value of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes).
 
         The value is the mean target of a node, or its median where the tree was grown by the absolute error. Of several
-        outputs the shape is (n_nodes, n_outputs).
+        outputs the shape is (n_nodes, n_outputs), or (n_nodes, classes of all outputs).
         """
         if self.answers is not None:
             return self.answers[:, 0] if self.n_outputs == 1 else self.answers
@@ -554,7 +551,7 @@ class Tree:
         self.check_surrogates()
         self.check_leaves()
         self.check_linear()
-        check_answers(self)
+        check_answers(self, np.where(self.is_leaf, self.threshold, np.nan))
 
     def check_binary(self) -> None:
         """Every test is a threshold or a subset, and a row takes one path: what `hot` can hold."""

@@ -242,13 +242,15 @@ class MedianScratch(NamedTuple):
 class OutputScratch(NamedTuple):
     """For several outputs, see `tree.scan_outputs`; None: one. Life: node; kernels write."""
 
-    sums: NDArray[np.int64]  # (4, n_outputs): of the node, of known rows on the left, of missing ones; centres
+    sums: NDArray[np.int64]  # (4, n_columns): of the node, of known rows on the left, of missing ones; centres
     place: NDArray[np.int32]  # (n_rows,): 0, 1, 2, ...: the places of `common.bins` are positions here
     order: NDArray[np.int32]  # (n_rows,): positions in the order of a feature, missing rows first
     errors: NDArray[np.float64]  # (4, most codes, at least 2): minus the scores of branches, by cut
     middles: NDArray[np.float64]  # of the same shape, not used: there are no constraints
     whole: NDArray[np.float64]  # (1,): minus the score of the node
     blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
+    n_entropies: int  # outputs whose entropies are added up, each of several columns; 0: squared errors are
+    xlogx: NDArray[np.int64]  # as `Table.xlogx`, for entropies
 
 
 class KeptSurrogates(NamedTuple):

@@ -1,10 +1,12 @@
-"""Search the features of a node for several outputs: numbers, by the sum of their squared errors.
+"""Search the features of a node for several outputs: numbers, by the sum of their squared errors, or classes.
 
-A branch is a weight and a sum for each output, in one unit. The addends of a row are its first target, its weight, and
-its other targets. Rows are walked in the order of a feature, as `scan_medians` does, and cuts are judged by the same
-`judge_cuts`: its errors are minus the scores of branches.
+A branch is a weight and a sum for each column, in one unit. An output of numbers is one column; one of classes has a
+column for each class, the weight of the rows of that class: the sum of their squared errors is the Gini impurity, and
+their entropy is a score of its own. The addends of a row are its first column, its weight, and its other columns. Rows
+are walked in the order of a feature, as `scan_medians` does, and cuts are judged by the same `judge_cuts`: its errors
+are minus the scores of branches.
 
-Levels of a category are tried in the order of the means of each output in turn: the best prefix of any of these orders
+Levels of a category are tried in the order of the means of each column in turn: the best prefix of any of these orders
 is taken, which need not be the best subset.
 """
 
@@ -30,6 +32,7 @@ from spinney._types import (
 
 from ..common.bins import list_bins_by_histogram, list_bins_by_keys, order_bins
 from ..common.category_chance import no_chance
+from ..common.criteria import times_log
 from ..common.leaf_means import MEAN, SQUARE, fixed_mean
 from ..common.sorting import make_keys
 from ..common.structs import (
@@ -51,6 +54,7 @@ from ..common.structs import (
     Targets,
     TreeArrays,
 )
+from ..common.ties import slack_of
 from .candidates import none_better
 from .scan_medians import FEW_CODES, LEFT, LEFT_MISSING, POSITION, RIGHT, RIGHT_MISSING, judge_cuts, order_by_bins
 from .subsets import write_levels
@@ -60,9 +64,25 @@ ROUNDING = 2.0**-47  # of scores by fractional weights, whose sums have no centr
 
 
 @inlined
-def addend_of(output: int) -> int:
-    """Row of the addends that holds an output: the weight stands behind the first."""
-    return TARGET if output == 0 else output + 1
+def addend_of(column: int) -> int:
+    """Row of the addends that holds a column: the weight stands behind the first."""
+    return TARGET if column == 0 else column + 1
+
+
+@inlined
+def score_column(total: int, n_entropies: int, xlogx: np.ndarray) -> float:
+    """What a column adds to the score of a branch, before its weight is accounted for."""
+    if n_entropies > 0:
+        return times_log(total, xlogx)
+    return np.float64(total) * np.float64(total)
+
+
+@inlined
+def score_branch(score: float, weight: int, n_entropies: int, xlogx: np.ndarray) -> float:
+    """The score of a branch of this weight, of what its columns add."""
+    if n_entropies > 0:
+        return score - np.float64(n_entropies) * times_log(weight, xlogx)
+    return score / np.float64(weight)
 
 
 # --- The node ---------------------------------------------------------------------------------------------------------
@@ -82,27 +102,33 @@ def open_outputs(
 def sum_outputs(
     node: OpenNode, addends: np.ndarray, is_whole: bool, totals: np.ndarray, outputs: OutputScratch
 ) -> float:
-    """Add up the outputs of a node, each less its mean where weights are whole; return the score of the node."""
-    sums = outputs.sums
+    """Add up the columns of a node, each less its mean where weights are whole; return the score of the node."""
+    sums, n_entropies, xlogx = outputs.sums, outputs.n_entropies, outputs.xlogx
     weight = totals[W_ALL]
     score = 0.0
     for o in range(sums.shape[1]):
         total = np.int64(0)
         for i in range(np.uint64(node.lo), np.uint64(node.hi)):
             total += addends[addend_of(o), i]
-        centre = total // weight if is_whole else np.int64(0)
+        centre = total // weight if is_whole and n_entropies == 0 else np.int64(0)
         sums[CENTRE, o] = centre
         sums[OF_ALL, o] = total - centre * weight
-        score += np.float64(sums[OF_ALL, o]) * np.float64(sums[OF_ALL, o]) / np.float64(weight)
-    outputs.whole[0] = -score
+        if n_entropies > 0:
+            score += score_column(sums[OF_ALL, o], n_entropies, xlogx)
+        else:
+            score += np.float64(sums[OF_ALL, o]) * np.float64(sums[OF_ALL, o]) / np.float64(weight)
     outputs.blur[0] = 0.0 if is_whole else score * ROUNDING
+    if n_entropies > 0:
+        outputs.blur[0] = slack_of(score)  # differences of sums of logarithms
+        score = score_branch(score, weight, n_entropies, xlogx)
+    outputs.whole[0] = -score
     return score
 
 
 @kernel
 def write_errors(b: int, weight: int, totals: np.ndarray, outputs: OutputScratch) -> None:
     """Minus the scores of the branches of the cut behind bin b; weight: of the known rows on its left."""
-    sums, errors = outputs.sums, outputs.errors
+    sums, errors, n_entropies, xlogx = outputs.sums, outputs.errors, outputs.n_entropies, outputs.xlogx
     n_sides = 4 if totals[N_MISSING] > 0 else 2
     missing = totals[W_MISSING] if totals[N_MISSING] > 0 else np.int64(0)
     for side in range(n_sides):
@@ -116,13 +142,13 @@ def write_errors(b: int, weight: int, totals: np.ndarray, outputs: OutputScratch
                 total = sums[OF_ALL, o] - total - sums[OF_MISSING, o]
             if side in (LEFT_MISSING, RIGHT_MISSING):
                 total += sums[OF_MISSING, o]
-            score += np.float64(total) * np.float64(total)
-        errors[side, b] = -score / np.float64(held) if held > 0 else 0.0
+            score += score_column(total, n_entropies, xlogx)
+        errors[side, b] = -score_branch(score, held, n_entropies, xlogx) if held > 0 else 0.0
 
 
 @kernel
 def add_row(row: int, i: int, weight: int, addends: np.ndarray, sums: np.ndarray) -> None:
-    """Add row i of the addends to a row of the sums, each output less its centre."""
+    """Add row i of the addends to a row of the sums, each column less its centre."""
     for o in range(sums.shape[1]):
         sums[row, o] += addends[addend_of(o), i] - sums[CENTRE, o] * weight
 
@@ -198,11 +224,11 @@ def scan_number_of_outputs(
 
 @kernel
 def score_levels_by(
-    output: int, lo: int, hi: int, feature: int, n_bins: int, rows: Rows, scratch: Scratch, scores: np.ndarray
+    column: int, lo: int, hi: int, feature: int, n_bins: int, rows: Rows, scratch: Scratch, scores: np.ndarray
 ) -> None:
-    """Write the mean of an output over each level; the histogram is zero before and after."""
+    """Write the mean of a column over each level; the histogram is zero before and after."""
     codes, addends, histogram, bins = rows.codes, rows.addends, scratch.histogram, scratch.bins
-    row = addend_of(output)
+    row = addend_of(column)
     for i in range(lo, hi):
         histogram[np.int64(codes[i, feature])] += addends[row, i]
     histogram[0] = 0
@@ -222,7 +248,7 @@ def scan_levels_of_outputs(
     scratch: Scratch,
     levels: LevelScratch | None,
 ) -> Candidate:
-    """Best prefix of the levels of a category in the order of any output, left in the bitset of `scratch.levels`."""
+    """Best prefix of the levels of a category in the order of any column, left in the bitset of `scratch.levels`."""
     if levels is None:  # a table without categories
         return none_better(best)
     bins, totals, outputs, histogram = scratch.bins, scratch.totals, scratch.outputs, scratch.histogram
