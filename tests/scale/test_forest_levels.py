@@ -22,6 +22,8 @@ pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4
 FEW = {"n_estimators": 2, "random_state": 0}
 FOREST, NUMBERS = spinney.RandomForestClassifier, spinney.RandomForestRegressor
 EXTRA, EXTRA_NUMBERS = spinney.ExtraTreesClassifier, spinney.ExtraTreesRegressor
+BAG, BAG_OF_NUMBERS = spinney.BaggingClassifier, spinney.BaggingRegressor
+PRUNED = spinney.CARTRegressor(max_features=0.5, ccp_alpha=0.01)
 CASES = [
     (FOREST(**FEW), "classes"),
     (FOREST(criterion="entropy", min_samples_leaf=5, **FEW), "three"),
@@ -44,6 +46,11 @@ CASES = [
     (EXTRA(min_samples_leaf=7, max_depth=4, **FEW), "three"),
     (EXTRA_NUMBERS(**FEW), "numbers"),
     (EXTRA_NUMBERS(bootstrap=True, min_samples_leaf=7, **FEW), "numbers"),
+    (BAG(**FEW), "classes"),
+    (BAG(spinney.CARTClassifier(max_depth=5, ties="random"), oob_score=True, **FEW), "three"),
+    (BAG(spinney.CARTClassifier(class_weight={"yes": 2.0}, splitter="random"), **FEW), "classes"),
+    (BAG_OF_NUMBERS(**FEW), "numbers"),
+    (BAG_OF_NUMBERS(PRUNED, bootstrap=False, max_samples=0.6, oob_score=True, **FEW), "numbers"),
 ]
 NO_VOTES = pytest.mark.filterwarnings("ignore:.*were in every bag")
 
@@ -246,12 +253,17 @@ def test_a_full_disk_is_told(name, room, tmp_path, monkeypatch):  # noqa: ARG001
         ({"pruning": "oob"}, "pruning='oob'"),
         ({"class_weight": "balanced_subsample"}, "class_weight='balanced_subsample'"),
         ({"monotonic_cst": {"number": 1}}, "monotonic_cst"),
+        ({"max_features": 0.5}, "max_features=0.5"),
+        ({"bootstrap_features": True}, "bootstrap_features=True"),
+        ({"estimator": spinney.CARTClassifier(criterion="gain_ratio")}, "criterion='gain_ratio'"),
+        ({"estimator": spinney.CARTClassifier(class_weight="balanced")}, "class_weight='balanced' of its trees"),
     ],
 )
 def test_what_needs_rows_in_memory_is_named(more, named):
-    table = make_table(60_000)
+    is_bag = any(name in more for name in ("estimator", "bootstrap_features")) or more == {"max_features": 0.5}
+    model = (BAG if is_bag else FOREST)(**FEW, **more)
     with pytest.raises(ValueError, match=rf"or change {named}, which needs the rows in memory"):
-        FOREST(**FEW, **more).fit(Scan(table, "y", drop=["w", "g"], memory=2 * 10**8))
+        model.fit(Scan(make_table(60_000), "y", drop=["w", "g"], memory=2 * 10**8))
 
 
 def test_the_plan_of_a_forest_from_disk_has_room_for_nodes():

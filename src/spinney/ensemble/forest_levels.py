@@ -462,39 +462,38 @@ class LevelForest(ForestGrowth):
         is_short: bool,
         verbose: bool,
     ) -> Iterator[tuple[int, Tree]]:
-        """Gather the rows below the tops, grow the subtrees, put the trees together."""
+        """Gather the rows below the tops, then grow the subtrees of one tree after the other, and put it together."""
         nodes = [[k for k, node in enumerate(top.top) if node.state == GATHER] for top in tops]
-        tasks = [(t, k) for t, mine in enumerate(nodes) for k in mine]
-        sizes = [tops[t].top[k].n_rows for t, k in tasks]
-        first = dict(zip(tasks, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
+        places = [(t, k) for t, mine in enumerate(nodes) for k in mine]
+        sizes = [tops[t].top[k].n_rows for t, k in places]
+        first = dict(zip(places, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
         files = self.open_rows(sum(sizes))
         try:
             self.gather(units, tops, nodes, first, files, kernels)
+            for t, (one, top, found) in enumerate(zip(units, tops, pieces, strict=True)):
 
-            def work(task: int, control: Ints) -> Piece:
-                t, k = tasks[task]
-                return self.grow_below(units[t], tops[t].top[k], files, first[t, k], kernels, control)
+                def work(task: int, control: Ints, t: int = t) -> Piece:
+                    k = nodes[t][task]
+                    return self.grow_below(units[t], tops[t].top[k], files, first[t, k], kernels, control)
 
-            def take(task: int, piece: Piece) -> None:
-                t, k = tasks[task]
-                pieces[t][k] = piece
+                def take(task: int, piece: Piece, t: int = t) -> None:
+                    pieces[t][nodes[t][task]] = piece
 
-            run_tasks(
-                work,
-                len(tasks),
-                min(n_workers, max(len(tasks), 1)),
-                on_done=take,
-                label="growing",
-                unit="subtrees",
-                verbose=verbose,
-                is_short=is_short,
-            )
+                run_tasks(
+                    work,
+                    len(nodes[t]),
+                    max(min(n_workers, len(nodes[t])), 1),
+                    on_done=take,
+                    label=f"growing tree {one.tree}",
+                    unit="subtrees",
+                    verbose=verbose,
+                    is_short=is_short,
+                )
+                tree = join_pieces(top, found, one.scale)
+                found.clear()
+                yield one.tree, tree
         finally:
             files.close()
-        for one, top, mine in zip(units, tops, pieces, strict=True):
-            tree = join_pieces(top, mine, one.scale)
-            mine.clear()
-            yield one.tree, tree
 
     def gather(
         self,

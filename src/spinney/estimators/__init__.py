@@ -55,6 +55,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `boosting_data.py` | what a fit of gradient boosting reads |
 | `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
 | `forest_by_levels.py` | a fit of a forest whose rows stay on disk |
+| `bagging_by_levels.py` | the same of a bag of CART trees |
 | `boosting_by_levels.py` | a fit of gradient boosting whose rows stay on disk |
 | `rows_on_disk.py` | its target and weights, read block by block |
 | `boosting_checkpoint.py` | rounds of gradient boosting in a checkpoint |

@@ -41,15 +41,18 @@ from spinney.table.ingest import read_columns
 from spinney.tree.levels import WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
+    from spinney.ensemble.forest import Plan
+    from spinney.estimators.checkpoints import Checkpoint
     from spinney.model.fitted_forest import FittedForest
     from spinney.scale.coded_blocks import CodedBlocks
     from spinney.scale.plan import FitPlan
     from spinney.scale.store import Store
     from spinney.scale.stored_table import StoredTable
+    from spinney.tree.forest import Forest
 
 CRITERIA = ("gini", "entropy", "misclassification", "squared_error")  # whose sums tell all that a search asks for
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
@@ -62,24 +65,36 @@ CLASS_BYTES = 16  # the same for each class beyond two
 
 def plan_tops(model: Any) -> TopGrowing:
     """What is held of rows, and what rows in memory are needed for."""
+    count = partial(count_features, model.max_features)
+    return plan_trees(model, count, int(model.max_bins), find_forest_gap(model))
+
+
+def plan_trees(model: Any, count: Callable[[int], int], most_codes: int, gap: str | None) -> TopGrowing:
+    """The same of any method of many trees; count: features that a node tries, of so many."""
     has_tables = parameter(model, "class_weight", None) is not None or parameter(model, "stratify", None) is not None
     vote_bytes = VOTE_BYTES if model.oob_score else 0
     class_bytes = CLASS_BYTES if model.oob_score else 0
-    count = partial(count_features, model.max_features)
-    return TopGrowing(count, int(model.max_bins), has_tables, vote_bytes, class_bytes, find_forest_gap(model))
+    return TopGrowing(count, most_codes, has_tables, vote_bytes, class_bytes, gap)
 
 
 def find_forest_gap(model: Any) -> str | None:
-    """A parameter that rows must be in memory for, as the user writes it."""
+    """A parameter of a forest that rows must be in memory for, as the user writes it."""
     gaps = {
-        f"criterion={model.criterion!r}": own_name(model.criterion) not in CRITERIA,
-        "max_leaf_nodes": model.max_leaf_nodes is not None,
-        "min_target_std above 0": float(parameter(model, "min_target_std", 0.0)) > 0.0,
-        "monotonic_cst": model.monotonic_cst is not None,
         "honest=True": bool(model.honest),
         "pruning='oob'": model.pruning == "oob",
         "class_weight='balanced_subsample'": parameter(model, "class_weight", None) == "balanced_subsample",
         "warm_start=True": bool(model.warm_start) and hasattr(model, "_fitted"),
+    }
+    return find_tree_gap(model) or next((name for name, is_gap in gaps.items() if is_gap), None)
+
+
+def find_tree_gap(tree: Any) -> str | None:
+    """The same of what says how trees grow."""
+    gaps = {
+        f"criterion={tree.criterion!r}": own_name(tree.criterion) not in CRITERIA,
+        "max_leaf_nodes": tree.max_leaf_nodes is not None,
+        "min_target_std above 0": float(parameter(tree, "min_target_std", 0.0)) > 0.0,
+        "monotonic_cst": tree.monotonic_cst is not None,
     }
     return next((name for name, is_gap in gaps.items() if is_gap), None)
 
@@ -96,10 +111,10 @@ class RowArrays(NamedTuple):
     strata: NDArray[np.int32] | None
 
 
-def read_arrays(model: Any, store: Store, labels: LabelBlocks, strata: Any) -> RowArrays:
+def read_arrays(model: Any, labels: LabelBlocks, class_weight: Any, strata: Any) -> RowArrays:
     """Weights of rows times those of classes, groups and strata; the target where these, or votes, need it."""
-    n_rows, class_weight = store.n_rows, row_class_weight(model)
-    stratify = parameter(model, "stratify", None)
+    store, stratify = labels.store, parameter(model, "stratify", None)
+    n_rows = store.n_rows
     weight = check_weights(store.read_weight(), n_rows)
     stratum_codes = check_codes(strata, "strata", n_rows)
     if stratify is not None and stratum_codes is not None:
@@ -192,59 +207,104 @@ class TargetFiles:
 # --- The fit --------------------------------------------------------------------------------------------------------
 
 
+class DiskBags:
+    """Trees on bags of a table on disk.
+
+    Parameters
+    ----------
+    model : estimator
+        Of many trees.
+    tree : estimator
+        Whose parameters say how they grow: the same, or CART.
+    store : Store
+    plan : FitPlan
+    """
+
+    def __init__(self, model: Any, tree: Any, store: Store, plan: FitPlan) -> None:
+        self.model, self.tree, self.store, self.plan = model, tree, store, plan
+        self.columns = open_x(model, store.columns(), is_fit=True)
+        self.table = cast("StoredTable", read_columns(self.columns, tree.categorical_features, tree.date_features))
+        self.labels = LabelBlocks(model, store)
+        self.n_classes = 0 if model._labels is None else len(model._labels)  # noqa: SLF001
+        if model.oob_score:
+            find_oob_scorer(model.oob_score)  # what is none is refused before the work
+
+    def mark(self) -> str:
+        """The fingerprint of X and y."""
+        return fingerprint_blocks(self.table, list_targets(self.labels), self.model._labels)  # noqa: SLF001
+
+    def read_target(self) -> NDArray[Any]:
+        """The target of all rows, in memory."""
+        return np.concatenate(list(list_targets(self.labels)))
+
+    @property
+    def seconds(self) -> float:
+        """What the trees take, interpreted."""
+        return growing_seconds(self.store.n_rows, self.table.schema.n_features, self.model.n_estimators)
+
+    def run(
+        self,
+        weight: NDArray[np.float64] | None,
+        y: NDArray[Any] | None,
+        checkpoint: Checkpoint | None,
+        share: Callable[[BagRows, float], Plan],
+    ) -> tuple[LevelForest, Forest]:
+        """Grow the trees.
+
+        weight: that trees see; y: where votes are asked for; share: what trees share, of coded rows and the largest
+        target.
+        """
+        model, n_trees = self.model, self.model.n_estimators
+        rows = TargetFiles(self.labels, weight, self.n_classes)
+        effort = estimate_effort(self.seconds)._replace(most_workers=self.plan.n_workers)
+        try:
+            with self.code(rows, effort.kernels) as blocks:
+                criterion = own_name(self.tree.criterion)
+                legend = make_legend(self.table.schema, model._labels, blocks.has_missing, criterion)  # noqa: SLF001
+                shared = share(BagRows(outline_codes(blocks), rows.weights, rows.target, legend, effort), rows.largest)
+                n_workers = effort.count_workers(model.n_jobs, blocks.n_blocks)
+                sums = None
+                if y is not None and shared.has_oob:
+                    sums = OutOfBagSums(y, self.n_classes, shared.has_weight, shared.shift)
+                engine = DiskEngine(blocks, rows.files, n_workers)
+                folder = find_folder(self.store)
+                try:
+                    budget = share_room(self.plan, blocks, n_workers)
+                    growth = LevelForest(shared, legend, engine, budget, lambda n: RowFiles(folder, 1, n), sums)
+                    with keeping_trees(checkpoint, growth, self.table.schema, n_trees, effort.kernels):
+                        verbose = bool(model.verbose)
+                        forest = growth.run(0, n_trees, effort.kernels, n_workers, is_short=False, verbose=verbose)
+                    return growth, forest
+                finally:
+                    engine.close()
+        finally:
+            rows.files.close()
+
+    def code(self, rows: TargetFiles, kernels: Any) -> CodedBlocks:
+        """The codes of the rows, on disk."""
+        assert self.plan.memory is not None
+        memory = self.plan.memory // CUT_SHARE
+        return code_blocks(self.table, rows.weights.values, int(self.tree.max_bins), kernels, memory=memory)
+
+
 def fit_forest_by_levels(model: Any, store: Store, plan: FitPlan, strata: Any) -> FittedForest:
     """Fit a forest to a table on disk without holding its rows."""
-    columns = open_x(model, store.columns(), is_fit=True)
-    table = cast("StoredTable", read_columns(columns, model.categorical_features, model.date_features))
-    labels = LabelBlocks(model, store)
-    arrays = read_arrays(model, store, labels, strata)
-    mark = fingerprint_blocks(table, list_targets(labels), model._labels)  # noqa: SLF001
-    seed = draw_seed(model.random_state)
+    fit = DiskBags(model, model, store, plan)
+    arrays = read_arrays(model, fit.labels, row_class_weight(model), strata)
+    mark, seed = fit.mark(), draw_seed(model.random_state)
     checkpoint = open_checkpoint(model, seed, None, lambda: mark_bag_data(mark, *arrays[1:]))
     seed = seed if checkpoint is None else checkpoint.seed
-    if model.oob_score:
-        find_oob_scorer(model.oob_score)  # what is none is refused before the work
-    draw, left = make_draw(draw_params(model), store.n_rows, arrays.weight, arrays.groups, arrays.strata, seed)
-    n_classes = 0 if model._labels is None else len(model._labels)  # noqa: SLF001
-    rows = TargetFiles(labels, left, n_classes)
-    try:
-        n_features = table.schema.n_features
-        seconds = growing_seconds(store.n_rows, n_features, model.n_estimators)
-        effort = estimate_effort(seconds)._replace(most_workers=plan.n_workers)
-        assert plan.memory is not None
-        blocks = code_blocks(
-            table, rows.weights.values, int(model.max_bins), effort.kernels, memory=plan.memory // CUT_SHARE
-        )
-        with blocks:
-            legend = make_legend(table.schema, model._labels, blocks.has_missing, own_name(model.criterion))  # noqa: SLF001
-            codes = outline_codes(blocks)
-            bag_rows = BagRows(codes, rows.weights, rows.target, legend, effort)
-            data = TrainingData(columns, table, np.array([rows.largest]), arrays.weight)
-            shared = make_plan(model, data, bag_rows, draw, None)
-            sums = (
-                None
-                if arrays.y is None or not model.oob_score
-                else OutOfBagSums(arrays.y, n_classes, shared.has_weight, shared.shift)
-            )
-            n_workers = effort.count_workers(model.n_jobs, blocks.n_blocks)
-            engine = DiskEngine(blocks, rows.files, n_workers)
-            try:
-                budget = share_room(plan, blocks, n_workers)
-                folder = find_folder(store)
-                growth = LevelForest(shared, legend, engine, budget, lambda n: RowFiles(folder, 1, n), sums)
-                y = np.zeros(0) if arrays.y is None else arrays.y
-                prepared = PreparedForest(
-                    growth, table.schema, y, left, mark, mark_weights(left), seconds, model.n_estimators, {}
-                )
-                with keeping_trees(checkpoint, growth, table.schema, model.n_estimators, effort.kernels):
-                    forest = growth.run(
-                        0, model.n_estimators, effort.kernels, n_workers, is_short=False, verbose=bool(model.verbose)
-                    )
-            finally:
-                engine.close()
-        fitted = finish_forest(model, prepared, forest, None)
-    finally:
-        rows.files.close()
+    draw, left = make_draw(draw_params(model), store.n_rows, *arrays[1:], seed)
+
+    def share(rows: BagRows, largest: float) -> Plan:
+        data = TrainingData(fit.columns, fit.table, np.array([largest]), arrays.weight)
+        return make_plan(model, data, rows, draw, None)
+
+    growth, forest = fit.run(left, arrays.y, checkpoint, share)
+    y = np.zeros(0) if arrays.y is None else arrays.y
+    schema, n_trees = fit.table.schema, model.n_estimators
+    prepared = PreparedForest(growth, schema, y, left, mark, mark_weights(left), fit.seconds, n_trees, {})
+    fitted = finish_forest(model, prepared, forest, None)
     if checkpoint is not None:
         checkpoint.remove()
     return fitted
