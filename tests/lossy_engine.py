@@ -34,30 +34,37 @@ class LossyEngine(Engine):
     def start(self, name, task, part, held):  # noqa: ARG002
         self.n_begun += 1
         # through a pickle, as to another process: a task that would change what it is given changes its own
-        self.under_way[self.n_begun] = pickle.dumps((task, part)), held
+        self.under_way[self.n_begun] = pickle.dumps(task), part, held
         return self.n_begun
 
     def wait(self):
         which, is_lost, takes_held = next(self.script, (0, False, False))
         ticket = list(self.under_way)[which % len(self.under_way)]
-        pickled, held = self.under_way.pop(ticket)
+        pickled, part, held = self.under_way.pop(ticket)
         if takes_held:
             for one in self.held:
                 one.value = NOTHING
         if is_lost:
             return [(ticket, Lost(WorkerGoneError(f"worker of task {ticket}")))]
-        task, part = pickle.loads(pickled)
+        task = pickle.loads(pickled)
         try:
-            values = (part,) if held is None else (self.find(held), part)
+            values = (self.give(part),) if held is None else (self.find(held), self.give(part))
             return [(ticket, Done(pickle.loads(pickle.dumps(task(*values)))))]
         except Exception as error:  # noqa: BLE001
             return [(ticket, Failed(error))]
 
+    def give(self, value):
+        """What a task gets of a value: what a worker holds as it is, all else through a pickle."""
+        if isinstance(value, Held):
+            return self.find(value)
+        if type(value) is list:
+            return [self.give(item) for item in value]
+        return pickle.loads(pickle.dumps(value))
+
     def find(self, held):
         if held.value is NOTHING:
             self.n_made += 1
-            values = [self.find(one) if isinstance(one, Held) else one for one in held.sources]
-            held.value = held.make(*pickle.loads(pickle.dumps(values)))
+            held.value = held.make(*(self.give(one) for one in held.sources))
             self.held.append(held)
         return held.value
 

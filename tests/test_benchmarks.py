@@ -60,6 +60,7 @@ def test_every_question_is_on_the_menu():
         "peers",
         "boosters",
         "engines",
+        "simulated_cluster",
         "compare_j48",
         "versions",
     }

@@ -1,7 +1,6 @@
 """Workers and schedulers that go while a fit runs: the same bytes each time, and nothing left on the cluster."""
 
 import functools
-import logging
 import os
 import signal
 import threading
@@ -17,6 +16,7 @@ from sklearn.base import clone
 
 import spinney
 from dask_tables import count_keys
+from dask_troubles import TROUBLES, Trouble, quiet_dask
 from disk_tables import model_bytes
 from spinney.estimators import cluster_tasks
 from spinney.scale.cluster.engine import LostError
@@ -39,59 +39,12 @@ def time_limit():
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """Dask tells on stderr of every worker that goes."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.nanny", "distributed.scheduler")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    yield
-    for logger, level in zip(loggers, before, strict=True):
-        logger.setLevel(level)
+    with quiet_dask():
+        yield
 
 
 def start_cluster(n_workers, **options):
     return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **options)
-
-
-class Trouble:
-    """Something that happens once the first trees have come."""
-
-    def __init__(self, client, cluster):
-        self.client, self.cluster = client, cluster
-
-    def pids(self):
-        return list(self.client.run(os.getpid).values())
-
-    def kill_one(self):
-        os.kill(self.pids()[0], signal.SIGKILL)
-
-    def kill_all(self):
-        for pid in self.pids():
-            os.kill(pid, signal.SIGKILL)
-
-    def kill_again_and_again(self):
-        for _ in range(4):
-            pids = self.pids()
-            if pids:
-                os.kill(pids[-1], signal.SIGKILL)
-            time.sleep(0.5)
-
-    def retire(self):
-        self.client.retire_workers([next(iter(self.client.nthreads()))])
-
-    def restart(self):
-        self.client.restart()
-
-    def grow_and_shrink(self):
-        self.cluster.scale(3)
-        self.client.wait_for_workers(3)
-        self.cluster.scale(1)
-
-    def stop(self):
-        os.kill(self.pids()[0], signal.SIGSTOP)  # and nobody wakes it: its heartbeats end
-
-
-TROUBLES = ["kill_one", "kill_all", "kill_again_and_again", "retire", "restart", "grow_and_shrink", "stop"]
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients, LeafSums
 from spinney.table.fixed_point import fix_block
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.levels import CODES, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
+from spinney.tree.levels import CODES, SUMS, WEIGHT, Adding, Beginning, LevelGrowth, RootSums, add_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -264,7 +264,7 @@ class ScoreTask(Blocks):
 
 
 @dataclass(frozen=True)
-class OutsideTask(Adding):
+class OutsideTask:
     """Take the first rows outside the bag of a round: target, weight and scores."""
 
     rows: RowLoss
@@ -277,6 +277,14 @@ class OutsideTask(Adding):
         outside = np.flatnonzero(is_in == 0)[:MOST_ROWS]
         weight = part.arrays[WEIGHT][outside] if self.rows.has_weights else np.ones(len(outside))
         return {}, (part.arrays[Y][outside], weight, part.arrays[RAW][:, outside])
+
+    def join(self, a: tuple[Floats, Floats, Floats], b: tuple[Floats, Floats, Floats]) -> Any:
+        """Those of two parts that follow each other."""
+        return tuple(np.concatenate(pair, axis=-1)[..., :MOST_ROWS] for pair in zip(a, b, strict=True))
+
+    def is_enough(self, found: tuple[Floats, Floats, Floats]) -> bool:
+        """Whether no more parts need be looked at."""
+        return len(found[0]) >= MOST_ROWS
 
 
 # --- The rounds -----------------------------------------------------------------------------------------------
@@ -338,6 +346,10 @@ class LevelBoosting(BoostedTrees):
 
     def grow_round(self, control: NDArray[np.int64]) -> None:
         """Grow a tree for each raw score, and add their values to the scores of the parts."""
+        n_trees = self.loss.n_raw * self.n_rounds
+        self.engine.begin_round(
+            Beginning(lambda: self.store.forest(0, n_trees), self.n_rounds, DeriveTask(self.rows), self.rows.reads(0))
+        )
         before = self.loss_outside()
         for k in range(self.loss.n_raw):
             self.grow_tree(k, control)
@@ -349,15 +361,15 @@ class LevelBoosting(BoostedTrees):
         """The mean loss of the first rows outside the bag of the round; NaN for none, or where nobody asks."""
         if self.out_of_bag is None:
             return math.nan
-        found, n_found = [], 0
-        for rows in self.engine.map(OutsideTask(self.rows, self.number), self.rows.reads(0)):
-            found.append(rows)
-            n_found += len(rows[0])
-            if n_found >= MOST_ROWS:
+        task: OutsideTask = OutsideTask(self.rows, self.number)
+        found: Any = None
+        for rows in self.engine.map(task, self.rows.reads(0)):
+            found = rows if found is None else task.join(found, rows)
+            if task.is_enough(found):
                 break
-        if n_found == 0:
+        y, weight, raw = found
+        if len(y) == 0:
             return math.nan
-        y, weight, raw = (np.concatenate(parts, axis=-1)[..., :MOST_ROWS] for parts in zip(*found, strict=True))
         return self.loss.value(y, weight if self.rows.has_weights else None, np.ascontiguousarray(raw))
 
     def grow_tree(self, k: int, control: NDArray[np.int64]) -> None:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from spinney.table.coding import Codes
     from spinney.table.fixed_point import Target
     from spinney.tree.forest import Forest
-    from spinney.tree.levels import Engine, Kept, Part
+    from spinney.tree.levels import FoldingEngine, Kept, Part
     from spinney.tree.structure import Legend, Tree
 
     Ints = NDArray[np.int64]
@@ -274,7 +274,7 @@ class LevelForest(ForestGrowth):
     plan : Plan
         Its codes, target and weights are without rows; weights are whole numbers.
     legend : Legend
-    engine : Engine
+    engine : FoldingEngine
         Its parts have "codes", "truth" and, unless all weights are 1, "weight".
     budget : TopBudget
     open_rows : callable
@@ -286,7 +286,7 @@ class LevelForest(ForestGrowth):
         self,
         plan: Plan,
         legend: Legend,
-        engine: Engine,
+        engine: FoldingEngine,
         budget: TopBudget,
         open_rows: Callable[[int], Any],
         out_of_bag: OutOfBagSums | None = None,

@@ -18,6 +18,8 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `lazy_predictions.py` | predictions of collections |
 | `cluster_fits.py` | fits of collections: what the client does |
 | `cluster_tasks.py` | fits of collections: what workers do |
+| `cluster_rows.py` | the tables of a fit at workers, in parts of equal lengths |
+| `level_tasks.py` | what workers do with such a part before trees grow on it |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |
 | `checkpoints.py` | what a fit has grown so far, in a folder, to go on from |
@@ -57,6 +59,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `forest_by_levels.py` | a fit of a forest whose rows stay on disk |
 | `bagging_by_levels.py` | the same of a bag of CART trees |
 | `boosting_by_levels.py` | a fit of gradient boosting whose rows stay on disk |
+| `boosting_on_cluster.py` | a fit of gradient boosting whose rows are spread over workers |
 | `rows_on_disk.py` | its target and weights, read block by block |
 | `boosting_checkpoint.py` | rounds of gradient boosting in a checkpoint |
 | `base_model.py` | `init=estimator`: the model that boosting begins with |

@@ -30,6 +30,7 @@ from spinney.estimators.base_model import begin_scores, check_base, find_base_fa
 from spinney.estimators.boosting_by_levels import LevelRequest, fit_by_levels, plan_levels
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
+from spinney.estimators.boosting_on_cluster import fit_on_cluster
 from spinney.estimators.boosting_parts import (
     add_rounds_of,
     check_callbacks,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.estimators.cluster_rows import ClusterRows
     from spinney.model.predictors import RoundPredictor
 
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
@@ -151,22 +153,13 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Validation, init_score: Any, callbacks: Any) -> Self:
         """Read everything, grow the rounds, keep the model."""
-        deadline = math.inf if self.max_time is None else time.monotonic() + float(self.max_time)
-        self._validate_params()
-        refuse_clashes(self)
-        given = validation.list_sets()
-        callbacks = check_callbacks(callbacks)
-        if self.scoring != "loss":
-            find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
-        given = [self._open_set(rows) for rows in given]
-        rule = StoppingRule(
-            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
-        )
+        request = self._check_request(validation, init_score, callbacks)
+        given, rule, callbacks = request.given, request.rule, request.callbacks
         rows = GivenRows(X, y, sample_weight)
         if is_scanned(X):
             store, plan = open_store(self, X, y, sample_weight)
             if plan.by_levels:
-                self._fitted = fit_by_levels(self, store, plan, LevelRequest(given, init_score, callbacks, rule))
+                self._fitted = fit_by_levels(self, store, plan, request)
                 self.n_outputs_ = 1
                 return self
             rows = give_rows(store, plan)
@@ -186,6 +179,30 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if data.checkpoint is not None:
             data.checkpoint.remove()
         return self
+
+    def _check_request(self, validation: Validation, init_score: Any, callbacks: Any) -> LevelRequest:
+        """Check parameters, and what `fit` was asked for beside the table."""
+        deadline = math.inf if self.max_time is None else time.monotonic() + float(self.max_time)
+        self._validate_params()
+        refuse_clashes(self)
+        given = validation.list_sets()
+        callbacks = check_callbacks(callbacks)
+        if self.scoring != "loss":
+            find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
+        given = [self._open_set(rows) for rows in given]
+        rule = StoppingRule(
+            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
+        )
+        return LevelRequest(given, init_score, callbacks, rule)
+
+    def _fit_spread(self, rows: ClusterRows, others: dict[str, Any]) -> None:
+        """Fit to rows at the workers of a cluster; others: arguments of `fit` beside X, y and weights."""
+        others = dict(others)
+        init_score, callbacks = others.pop("init_score", None), others.pop("callbacks", None)
+        request = self._check_request(Validation(**others), init_score, callbacks)
+        self._refuse_scan()
+        self._fitted = fit_on_cluster(self, rows, request)
+        self.n_outputs_ = 1
 
     def _refuse_scan(self) -> None:
         """A model to begin with is fitted to the rows of X themselves."""

@@ -6,8 +6,9 @@ open nodes of a tree, however many rows there are.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -34,7 +35,10 @@ from spinney.scale.plan import LevelGrowing
 from spinney.table.ingest import read_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from spinney.ensemble.boosting_defaults import TableSize
     from spinney.ensemble.losses import Loss
@@ -46,7 +50,10 @@ if TYPE_CHECKING:
     from spinney.scale.plan import FitPlan
     from spinney.scale.store import Store
     from spinney.scale.stored_table import StoredTable
+    from spinney.table.binning import Bins
+    from spinney.table.ingest import Table
     from spinney.tree.boost import BoostParams
+    from spinney.tree.levels import Engine
 
 MOST_LEAVES = 31  # that "auto" gives
 LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential", "absolute_error", "quantile")
@@ -95,8 +102,8 @@ def find_gap(model: Any) -> str | None:
     return next((name for name, is_gap in gaps.items() if is_gap), None)
 
 
-def refuse_requests(model: Any, request: LevelRequest, plan: FitPlan) -> None:
-    """Refuse what rows must be in memory for, among the arguments of `fit` too."""
+def refuse_requests(model: Any, request: LevelRequest, n_rows: int, way_out: str) -> None:
+    """Refuse what rows must be in memory for, among the arguments of `fit` too; way_out: to have them there."""
     gap = None
     if request.init_score is not None:
         gap = "leave out init_score"
@@ -106,37 +113,134 @@ def refuse_requests(model: Any, request: LevelRequest, plan: FitPlan) -> None:
         elif model.scoring != "loss":
             gap = f"give X_val for scoring={model.scoring!r}"
     if gap is not None:
-        raise ValueError(
-            f"{type(model).__name__} would hold rows of {plan.n_rows:,} in memory: {gap}, or raise memory= to have "
-            "all of them there"
-        )
+        raise ValueError(f"{type(model).__name__} would hold rows of {n_rows:,} in memory: {gap}, or {way_out}")
 
 
 # --- The fit --------------------------------------------------------------------------------------------------
 
 
+class LevelPlace(Protocol):
+    """Where the rows of a fit are, and who works on them."""
+
+    name: str  # "from disk", say
+    way_out: str  # what a user does to have them in one memory
+
+    def code(self, data: BoostingData, rows: RowsOnDisk, effort: Effort, max_bins: int | None) -> Bins:
+        """Code the rows to learn from; what the codes stand for."""
+
+    def open(self, rows: RowsOnDisk, effort: Effort, start: NDArray[np.float64], n_jobs: int | None) -> Engine:
+        """What maps tasks over them, once they are coded; start: scores before the first round."""
+
+    def watch(self, boosting: LevelBoosting, n_rounds: int) -> contextlib.AbstractContextManager[Any]:
+        """Show how far it has come."""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class DiskPlace:
+    """Rows in files of this machine.
+
+    Parameters
+    ----------
+    plan : FitPlan
+    """
+
+    name = "from disk"
+    way_out = "raise memory= to have the rows in memory"
+
+    def __init__(self, plan: FitPlan) -> None:
+        self.plan = plan
+        self.blocks: CodedBlocks | None = None
+        self.engine: DiskEngine | None = None
+
+    def code(self, data: BoostingData, rows: RowsOnDisk, effort: Effort, max_bins: int | None) -> Bins:
+        """See `LevelPlace`."""
+        assert self.plan.memory is not None
+        self.blocks = bin_blocks(
+            cast("StoredTable", data.table),
+            rows.fixed_weights(),
+            max_bins,
+            effort.kernels,
+            rows.keep,
+            memory=self.plan.memory // CUT_SHARE,
+        )
+        return self.blocks.outline
+
+    def open(self, rows: RowsOnDisk, effort: Effort, start: NDArray[np.float64], n_jobs: int | None) -> DiskEngine:
+        """See `LevelPlace`."""
+        files = rows.files
+        for k in range(files.n_blocks):
+            files.write("raw", k, begin_raw(start, files.rows_of(k), None))
+        assert self.blocks is not None
+        effort = effort._replace(most_workers=self.plan.n_workers)
+        self.engine = DiskEngine(self.blocks, files, effort.count_workers(n_jobs, files.n_blocks))
+        return self.engine
+
+    def watch(self, boosting: LevelBoosting, n_rounds: int) -> contextlib.AbstractContextManager[Any]:
+        """See `LevelPlace`: rounds have a bar of their own."""
+        del boosting, n_rounds
+        return contextlib.nullcontext()
+
+    def close(self) -> None:
+        """See `LevelPlace`."""
+        if self.engine is not None:
+            self.engine.close()
+        if self.blocks is not None:
+            self.blocks.close()
+
+
 def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: LevelRequest) -> FittedBoosting:
     """Fit a boosted model to a table on disk without holding its rows."""
-    refuse_requests(model, request, plan)
+    place = DiskPlace(plan)
+    refuse_requests(model, request, store.n_rows, place.way_out)
     columns = open_x(model, store.columns(), is_fit=True)
     table = cast("StoredTable", read_columns(columns, model.categorical_features, model.date_features))
     labels = LabelBlocks(model, store)
-    rows, loss = read_rows(labels, model._make_loss, find_folder(store))  # noqa: SLF001
+
+    def mark_rows() -> str:
+        return fingerprint_blocks(table, labels.targets(), model._labels)  # noqa: SLF001
+
+    return grow_by_levels(model, table, labels, place, request, find_folder(store), mark_rows)
+
+
+def grow_by_levels(
+    model: Any,
+    table: Table,
+    labels: LabelBlocks,
+    place: LevelPlace,
+    request: LevelRequest,
+    folder: Path,
+    mark_rows: Callable[[], str],
+) -> FittedBoosting:
+    """Fit a boosted model to rows that are elsewhere.
+
+    Parameters
+    ----------
+    model : estimator
+    table : Table
+        Of which the schema is looked at.
+    labels : LabelBlocks
+        Target and weights, block by block.
+    place : LevelPlace
+    request : LevelRequest
+    folder : Path
+        Where target and weights are written to.
+    mark_rows : callable
+        Gives the hash of X and y, for a checkpoint.
+    """
+    rows, loss = read_rows(labels, model._make_loss, folder)  # noqa: SLF001
     try:
-        refuse_fractions(loss, rows)
+        refuse_fractions(loss, rows, place)
         none = np.zeros(0)
         data = BoostingData(None, table, none, None, None, loss, rows.factors)
         hashes = model._hash_data(data)  # noqa: SLF001
         hashes["y"], hashes["sample_weight or class_weight"] = rows.marks
         data.seed, data.is_used = draw_seed(model.random_state), rows.keep  # type: ignore[assignment]
-
-        def mark_rows() -> str:
-            return fingerprint_blocks(table, labels.targets(), model._labels)  # noqa: SLF001
-
         open_rounds(model, data, hashes, None, mark_rows)
         data.exponent = rows.exponent
         sets = [model._read_set(one, data) for one in request.given]  # noqa: SLF001
-        fitted = LevelFit(model, data, rows, plan).run(sets, request, hashes)
+        fitted = LevelFit(model, data, rows, place).run(sets, request, hashes)
         if data.checkpoint is not None:
             data.checkpoint.remove()
         return fitted
@@ -144,12 +248,11 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: LevelRequest
         rows.close()
 
 
-def refuse_fractions(loss: Loss, rows: RowsOnDisk) -> None:
+def refuse_fractions(loss: Loss, rows: RowsOnDisk, place: LevelPlace) -> None:
     """Refuse quantiles of rows whose weights are no whole numbers: these are rounded leaf by leaf."""
     if loss.leaf == "quantile" and not rows.weights.is_whole:
         raise ValueError(
-            f"loss={loss.name!r} from disk needs weights that are whole numbers: scale them, or raise memory= to have "
-            "the rows in memory"
+            f"loss={loss.name!r} {place.name} needs weights that are whole numbers: scale them, or {place.way_out}"
         )
 
 
@@ -162,74 +265,57 @@ class LevelFit:
     data : BoostingData
         Without rows.
     rows : RowsOnDisk
-    plan : FitPlan
+    place : LevelPlace
     """
 
-    def __init__(self, model: Any, data: BoostingData, rows: RowsOnDisk, plan: FitPlan) -> None:
-        self.model, self.data, self.rows, self.plan = model, data, rows, plan
+    def __init__(self, model: Any, data: BoostingData, rows: RowsOnDisk, place: LevelPlace) -> None:
+        self.model, self.data, self.rows, self.place = model, data, rows, place
         self.n_rows = rows.files.n_rows
 
     def run(self, sets: list[Any], request: LevelRequest, hashes: dict[str, str]) -> FittedBoosting:
         """Grow the rounds, and make the model."""
-        model, data, loss = self.model, self.data, self.data.loss
+        model, data, loss, place = self.model, self.data, self.data.loss, self.place
         size: TableSize = model._measure_table(self.n_rows, data)  # noqa: SLF001
         chosen = model._choose_params(size)  # noqa: SLF001
         effort: Effort = model._estimate_effort(size, chosen["n_estimators"], chosen["max_leaf_nodes"])  # noqa: SLF001
         start = np.zeros(loss.n_raw)
         if model.init is None:
             start = find_start_by_blocks(loss, self.rows.blocks, self.rows.weights)
-        self.write_scores(start)
         for one in sets:
             one.raw = begin_raw(start, len(one.y), one.offset)
         metric = name_score(model.scoring) if sets and model.scoring != "loss" else "loss"
         monitor = Monitor(loss, data.y, None, sets, metric, request.rule, request.callbacks, int(model.verbose))
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         params: BoostParams = model._boost_params(self.n_rows, data, chosen, self.rows.power)  # noqa: SLF001
-        blocks = self.code(effort)
-        effort = effort._replace(most_workers=self.plan.n_workers)
-        engine = DiskEngine(blocks, self.rows.files, effort.count_workers(model.n_jobs, self.rows.files.n_blocks))
         try:
-            boosting = self.make_boosting(engine, blocks, params, effort)
+            outline = self.code(effort)
+            engine = place.open(self.rows, effort, start, model.n_jobs)
+            boosting = self.make_boosting(engine, outline, params, effort)
             boosting.out_of_bag = model._watch_out_of_bag(params, size)  # noqa: SLF001
             n_rounds = chosen["n_estimators"]
-            forest = model._run(boosting, monitor, n_rounds, data, is_short=False)  # noqa: SLF001
+            with place.watch(boosting, n_rounds):
+                forest = model._run(boosting, monitor, n_rounds, data, is_short=False)  # noqa: SLF001
         finally:
-            engine.close()
-            blocks.close()
+            place.close()
         fitted: FittedBoosting = model._keep(data, hashes, forest, start, chosen, monitor)  # noqa: SLF001
         return replace(fitted, out_of_bag=join_curves(None, boosting.out_of_bag, len(forest) // loss.n_raw))
 
-    def write_scores(self, start: Any) -> None:
-        """Write the scores before the first round."""
-        files = self.rows.files
-        for k in range(files.n_blocks):
-            files.write("raw", k, begin_raw(start, files.rows_of(k), None))
-
-    def code(self, effort: Effort) -> CodedBlocks:
-        """The codes of the rows, on disk."""
+    def code(self, effort: Effort) -> Bins:
+        """Code the rows, where they are; what the codes stand for."""
         model, schema = self.model, self.data.table.schema
-        assert self.plan.memory is not None
-        blocks = bin_blocks(
-            cast("StoredTable", self.data.table),
-            self.rows.fixed_weights(),
-            None if model.max_bins is None else int(model.max_bins),
-            effort.kernels,
-            self.rows.keep,
-            memory=self.plan.memory // CUT_SHARE,
-        )
-        if model.max_bins is None and blocks.features[IS_BINNED].any():
-            column = schema.name_of(int(np.argmax(blocks.features[IS_BINNED])))
+        max_bins = None if model.max_bins is None else int(model.max_bins)
+        outline = self.place.code(self.data, self.rows, effort, max_bins)
+        if model.max_bins is None and outline.features[IS_BINNED].any():
+            column = schema.name_of(int(np.argmax(outline.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
-        return blocks
+        return outline
 
-    def make_boosting(
-        self, engine: DiskEngine, blocks: CodedBlocks, params: BoostParams, effort: Effort
-    ) -> LevelBoosting:
+    def make_boosting(self, engine: Engine, outline: Bins, params: BoostParams, effort: Effort) -> LevelBoosting:
         """Set up what grows on the blocks."""
         model, schema = self.model, self.data.table.schema
         return LevelBoosting(
             engine,
-            blocks.outline,
+            outline,
             self.rows.weights,
             self.n_rows,
             self.data.loss,
@@ -238,5 +324,5 @@ class LevelFit:
             constraints=Constraints(
                 check_monotone(model.monotonic_cst, model, schema), check_interactions(model.interaction_cst, schema)
             ),
-            legend=make_legend(schema, None, blocks.has_missing),
+            legend=make_legend(schema, None, outline.has_missing),
         )

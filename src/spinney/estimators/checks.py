@@ -74,10 +74,14 @@ def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
     return columns
 
 
-def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
-    """`y` as one column without missing values, of the length of X; a copy, out of other threads' reach."""
+def check_y(estimator: Any, y: Any, n_rows: int, first: int = 0) -> NDArray[Any]:
+    """`y` as one column without missing values, of the length of X; a copy, out of other threads' reach.
+
+    estimator: it, or its name; first: row of y[0].
+    """
     if y is None:
-        message = f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        name = estimator if isinstance(estimator, str) else type(estimator).__name__
+        message = f"{name} requires y to be passed, but the target y is None."
         raise ValueError(message)
     y = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     column: NDArray[Any] = np.array(column_or_1d(y, warn=True))
@@ -85,7 +89,7 @@ def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
         what = "Complex data" if column.dtype.kind == "c" else f"Data of type {column.dtype}"
         message = f"{what} not supported in y, such as {column[0]}. Convert it to numbers or text."
         raise ValueError(message)
-    check_complete(column)
+    check_complete(column, first)
     if len(column) != n_rows:
         message = (
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(column)}."

@@ -1,7 +1,8 @@
 """Fits of Dask collections: the same model as of the tables that `compute` gives, to the byte.
 
 arguments ──take_apart──► partitions, measured ──choose_way──► one:   rows ──fit_slice──► the model
-└─► trees: codes ──grow_range──► trees ──► the model
+├─► trees: codes ──grow_range──► trees ──► the model
+└─► levels: codes of parts ──work──► sums ──► the model
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from sklearn.base import clone
 
 from spinney._files import replacing
@@ -18,6 +20,7 @@ from spinney._warnings import warn
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.estimators.checkpoints import NAME, SECONDS, open_checkpoint, open_state
 from spinney.estimators.checks import all_or_nothing, set_state, take_state
+from spinney.estimators.cluster_rows import ClusterRows, Spread, take_heads
 from spinney.estimators.cluster_tasks import (
     FitResult,
     Job,
@@ -25,6 +28,7 @@ from spinney.estimators.cluster_tasks import (
     Sown,
     describe_sown,
     fit_slice,
+    give,
     grow_range,
     join_tables,
     prepare,
@@ -33,23 +37,26 @@ from spinney.estimators.cluster_tasks import (
 )
 from spinney.estimators.forest_checkpoint import check_leaf_rows, take_trees
 from spinney.model.container import read
-from spinney.scale.cluster.choice import TREES, choose_way, refuse_beyond
+from spinney.scale.cluster.choice import LEVELS, ONE, TREES, choose_way, refuse_beyond
 from spinney.scale.cluster.cluster_line import ClusterLine
-from spinney.scale.cluster.collections import compute_here, cut, measure_part, put_together, take_apart
+from spinney.scale.cluster.collections import Place, compute_here, cut, measure_part, put_together, take_apart
 from spinney.scale.cluster.dask_engine import DaskEngine, Part, find_client
+from spinney.scale.cluster.row_ranges import Joining
 from spinney.tree.forest import ForestParts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from spinney.ensemble.forest import ForestGrowth
     from spinney.estimators.checkpoints import Checkpoint
     from spinney.scale.cluster.choice import ClusterPlan
+    from spinney.scale.cluster.collections import Partitions
     from spinney.scale.cluster.engine import Engine, Held
     from spinney.tree.forest import Forest
 
 TASK_SECONDS = 1.0  # that a task takes at least, where trees are quick: a task costs the scheduler a millisecond
 MOST_TREES = 64  # of a task
+NOT_APART = "its trees are not grown apart from each other"
 VOTED = 8  # trees of a checkpoint that are sent back to vote, at once
 
 
@@ -60,6 +67,8 @@ class Opened(NamedTuple):
     parts: list[list[Part]]  # of each table
     rows: Held  # the tables, joined
     plan: ClusterPlan
+    pieces: Sequence[Partitions] = ()  # how the partitions of each are joined
+    lengths: Sequence[list[int]] = ()  # rows of them
 
 
 def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -74,8 +83,7 @@ def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str
         opened = open_collections(engine, estimator, with_places, collections)
         refuse_beyond(opened.plan, type(estimator).__name__)
         state = take_state(getattr(estimator, "random_state", 0))
-        way = fit_by_trees if opened.plan.way == TREES else fit_at_one
-        end = way(engine, estimator, opened, state)
+        end = DOERS[opened.plan.way](engine, estimator, opened, state)
         set_state(getattr(estimator, "random_state", 0), end)
         return estimator
 
@@ -137,12 +145,16 @@ def open_collections(
         i, j = places[id(part)]
         sizes[i][j] = size
     first = list(collections).index("X") if "X" in collections else 0
-    can_share = can_grow_apart(estimator, arguments)
+    known = {
+        TREES: None if can_grow_apart(estimator, arguments) else NOT_APART,
+        LEVELS: find_spread_gap(estimator, arguments),
+    }
     forced = dask.config.get("spinney.plan", None)
     ordered = [sizes[first], *(of for i, of in enumerate(sizes) if i != first)]
-    plan = choose_way(estimator, ordered, engine.list_workers(), can_share=can_share, forced=forced)
+    plan = choose_way(estimator, ordered, engine.list_workers(), gaps=known, forced=forced)
     joined = [of._replace(parts=[]) for of in pieces]  # how, without what
-    return Opened(arguments, parts, engine.hold("rows", join_tables, joined, parts), plan)
+    lengths = [[size.n_rows for size in of] for of in sizes]
+    return Opened(arguments, parts, engine.hold("rows", join_tables, joined, parts), plan, joined, lengths)
 
 
 def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:
@@ -152,6 +164,18 @@ def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:
         return False
     known = {"X", "y", "sample_weight", "groups", "strata"}
     return set(arguments) <= known and estimator._find_old(warm_start=estimator.warm_start) is None  # noqa: SLF001
+
+
+def find_spread_gap(estimator: Any, arguments: dict[str, Any]) -> str | None:
+    """What keeps an estimator from growing on rows that are spread over workers, as a message has it; None: nothing."""
+    growing = estimator._level_growing()  # noqa: SLF001
+    if growing is None or not hasattr(estimator, "_fit_spread"):
+        return f"{type(estimator).__name__} needs all rows at one worker"
+    if growing.gap is not None:
+        return f"{growing.gap} needs all rows at one worker"
+    if not isinstance(arguments.get("X"), Place):
+        return "X is not on the cluster"
+    return "init_score needs all rows at one worker" if "init_score" in arguments else None
 
 
 def bare(estimator: Any) -> Any:
@@ -235,6 +259,55 @@ def repeat(messages: list[Any]) -> None:
     """Give the warnings of a worker at the user's line."""
     for message in messages:
         warn(message)
+
+
+# --- rows spread over all workers -------------------------------------------------------------------------------
+
+
+def fit_on_parts(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
+    """Grow trees on rows that are spread over workers; the state of the generator after it."""
+    del state
+    spreads = {name: spread(engine, opened, opened.arguments.get(name)) for name in ("X", "y", "sample_weight")}
+    X, y, weight = spreads.values()
+    assert X is not None
+    for one in (y, weight):
+        if one is not None and one.n_rows != X.n_rows:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: X has {X.n_rows} rows, "
+                f"{'y' if one is y else 'sample_weight'} has {one.n_rows}."
+            )
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    here = {name: value for name, value in opened.arguments.items() if name not in spreads}
+    others = put_together(here, Tables(engine, opened))
+    estimator._fit_spread(ClusterRows(engine, X, y, weight), others)  # noqa: SLF001
+    return take_state(getattr(estimator, "random_state", 0))
+
+
+def spread(engine: Engine, opened: Opened, given: Any) -> Spread | None:
+    """Where the rows of an argument are; None: there is none."""
+    if given is None:
+        return None
+    if not isinstance(given, Place):
+        here = given if hasattr(given, "iloc") else np.asarray(given)
+        return Spread([len(here)], None, [], here)
+    parts = opened.parts[given.number]
+    joining = Joining(opened.pieces[given.number], take_heads(engine, parts))
+    return Spread(opened.lengths[given.number], joining, parts)
+
+
+class Tables:
+    """Tables of collections here, each computed when it is asked for: rows to evaluate on are the client's."""
+
+    def __init__(self, engine: Engine, opened: Opened) -> None:
+        self.engine, self.opened = engine, opened
+
+    def __getitem__(self, number: int) -> Any:
+        """Table number of the arguments."""
+        held = self.engine.hold("evaluated", join_tables, [self.opened.pieces[number]], [self.opened.parts[number]])
+        (table,) = self.engine.run("evaluated", give, None, held)
+        self.engine.forget([held])
+        return table
 
 
 # --- trees by all workers ---------------------------------------------------------------------------------------
@@ -347,3 +420,6 @@ class Pace:
         n_left = self.last - self.next
         wanted = int(n_trees * TASK_SECONDS / seconds)
         self.n_at_once = max(1, min(wanted, MOST_TREES, n_left // 16))
+
+
+DOERS = {ONE: fit_at_one, TREES: fit_by_trees, LEVELS: fit_on_parts}

@@ -76,6 +76,11 @@ def join_tables(cut: list[Partitions], parts: list[list[Any]]) -> list[Any]:
     return [join_parts(partitions, of) for partitions, of in zip(cut, parts, strict=True)]
 
 
+def give(tables: list[Any], _: Any) -> list[Any]:
+    """Tables for the client."""
+    return tables
+
+
 # --- one worker -------------------------------------------------------------------------------------------------
 
 

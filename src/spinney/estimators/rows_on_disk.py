@@ -111,6 +111,31 @@ class LabelBlocks:
         return self.store.read_weight(range(1)) is not None
 
 
+class RowMeaning(NamedTuple):
+    """How target and weights as they were given become those that trees learn from, row by row."""
+
+    per_class: Floats | None  # weights of classes
+    class_exponent: int  # that weights of rows lose beside them
+    exponent: int = 0  # targets are in units of 2**exponent ...
+    power: int = 0  # ... and weights of 2**power
+
+    def weigh(self, y: Floats, weight: Floats | None) -> Floats | None:
+        """Weights of rows times those of their classes; None: 1 each."""
+        if self.per_class is None:
+            return weight
+        given = 1.0 if weight is None else np.ldexp(weight, -self.class_exponent)
+        return self.per_class[y.astype(np.int64)] * given
+
+    def read(self, y: Floats, weight: Floats | None) -> tuple[Floats, Floats | None, NDArray[np.bool_] | None]:
+        """Target and weights of the rows to learn from, and which these are; None: all."""
+        weight = self.weigh(y, weight)
+        if weight is None:
+            return in_units(y, self.exponent), None, None
+        is_used = weight > 0.0
+        y, weight = in_units(y[is_used], self.exponent), np.ldexp(weight[is_used], -self.power)
+        return y, weight, None if is_used.all() else is_used
+
+
 class ClassFactors:
     """What the weights of rows are multiplied by, by class; see `weigh_classes`.
 
@@ -157,18 +182,20 @@ class ClassFactors:
 
     def blocks(self) -> Iterator[tuple[Floats, Floats | None]]:
         """Target and weights of each block; the factors that classes have had are noted."""
-        if self.per_class is None or self.factors is None:
-            yield from zip(self.labels.targets(), self.given(), strict=False)
-            return
-        for y, weight in self.pairs():
-            codes = y.astype(np.int64)
-            weighed = self.per_class[codes] * (weight if self.has_weights else 1.0)
-            given = weighed
-            if self.has_weights:
-                original = np.ldexp(weight, self.exponent)
-                given = np.divide(weighed, original, out=weighed * 0.0, where=original > 0.0)
-            np.maximum.at(self.factors, codes, given)
+        meaning = self.meaning
+        for y, weight in zip(self.labels.targets(), self.given(), strict=False):
+            weighed = meaning.weigh(y, weight)
+            if self.factors is not None and weighed is not None:
+                given = weighed
+                if weight is not None:
+                    given = np.divide(weighed, weight, out=weighed * 0.0, where=weight > 0.0)
+                np.maximum.at(self.factors, y.astype(np.int64), given)
             yield y, weighed
+
+    @property
+    def meaning(self) -> RowMeaning:
+        """The same as what whoever has a row can do."""
+        return RowMeaning(self.per_class, self.exponent)
 
 
 class RowsOnDisk(NamedTuple):
@@ -181,6 +208,7 @@ class RowsOnDisk(NamedTuple):
     marks: tuple[str, str]  # hashes of target and weights of all rows
     factors: Floats | None  # of classes
     keep: Rows | None  # which rows of the table they are; None: all
+    meaning: RowMeaning
 
     def blocks(self) -> Iterator[tuple[Floats, Weights]]:
         """Target of the rows, and the weights of all with the values of these."""
@@ -240,7 +268,8 @@ def read_rows(labels: LabelBlocks, make_loss: Callable[[], Loss], folder: Path) 
         found = marks[0].finish(), marks[1].finish() if has_any else ""
         if keep is None:
             everyone.close()
-        return RowsOnDisk(files, weights, power, exponent, found, factors.factors, keep), loss
+        meaning = factors.meaning._replace(exponent=exponent, power=power)
+        return RowsOnDisk(files, weights, power, exponent, found, factors.factors, keep, meaning), loss
     except BaseException:
         files.close()
         everyone.close()

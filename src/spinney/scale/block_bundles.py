@@ -26,11 +26,13 @@ from spinney.table.bundles import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from spinney.scale.coded_blocks import CodedBlocks
+    from spinney.table.binning import Bins
 
 
 class MetInPairs:
@@ -53,56 +55,86 @@ class MetInPairs:
 
 def find_shared(bins: CodedBlocks) -> tuple[NDArray[np.int64], list[list[int]]]:
     """The usual code of each feature that may share a byte, and the features of each byte that is shared."""
-    sample = sample_blocks(bins)
-    usual = usual_codes(bins.outline, sample)
-    candidates, in_sample = list_candidates(bins.outline, usual, sample)
-    known = np.zeros((len(candidates), len(candidates)), np.bool_)
-    while True:
-        bundles = find_bundles(bins.outline, candidates, in_sample, MetInPairs(known))
-        if not bundles or not note_meetings(bins, usual, candidates, bundles, known):
-            return usual, bundles
+
+    def note(search: SharedSearch, bundles: list[list[int]]) -> NDArray[np.bool_]:
+        met = np.zeros_like(search.known)
+        for k in range(bins.n_blocks):
+            met |= search.meet(bins.read(k), bundles)
+        return met
+
+    return SharedSearch(bins.outline, sample_blocks(bins)).run(note)
+
+
+class SharedSearch:
+    """Guess bundles, have all rows read for features that meet, and guess anew.
+
+    Parameters
+    ----------
+    outline : Bins
+        What codes stand for.
+    sample : uint8 (n, stride)
+        Every so many-th row of all.
+    """
+
+    def __init__(self, outline: Bins, sample: NDArray[np.uint8]) -> None:
+        self.outline, self.usual = outline, usual_codes(outline, sample)
+        self.candidates, self.in_sample = list_candidates(outline, self.usual, sample)
+        self.known = np.zeros((len(self.candidates), len(self.candidates)), np.bool_)
+
+    def run(
+        self, note: Callable[[SharedSearch, list[list[int]]], NDArray[np.bool_]]
+    ) -> tuple[NDArray[np.int64], list[list[int]]]:
+        """The usual codes, and the bundles; note: gives what `meet` does for all rows."""
+        while True:
+            bundles = find_bundles(self.outline, self.candidates, self.in_sample, MetInPairs(self.known))
+            if not bundles:
+                return self.usual, bundles
+            met = note(self, bundles)
+            if not met.any():
+                return self.usual, bundles
+            self.known |= met
+
+    def meet(self, rows: NDArray[np.uint8], bundles: list[list[int]]) -> NDArray[np.bool_]:
+        """Which features of one bundle are unusual in one of some rows, as `known` has them."""
+        met = np.zeros_like(self.known)
+        place_of = {feature: k for k, feature in enumerate(self.candidates.tolist())}
+        columns = np.ascontiguousarray(rows.T)
+        for members in bundles:
+            is_unusual = columns[self.outline.place[members]] != self.usual[members, np.newaxis]
+            meet = is_unusual.sum(axis=0, dtype=np.uint8) > 1  # of 255 features at most
+            if meet.any():
+                both = is_unusual[:, meet].astype(np.float32)
+                at = [place_of[feature] for feature in members]
+                met[np.ix_(at, at)] |= both @ both.T > 0.0
+        return met
 
 
 def sample_blocks(bins: CodedBlocks) -> NDArray[np.uint8]:
     """Every so many-th row of all."""
     step = sample_step(bins.n_rows)
     return np.concatenate(
-        [bins.read(k)[-(k * bins.block_rows) % step :: step].copy() for k in range(bins.n_blocks)], dtype=np.uint8
+        [sample_rows(bins.read(k), k * bins.block_rows, step).copy() for k in range(bins.n_blocks)], dtype=np.uint8
     )
 
 
-def note_meetings(
-    bins: CodedBlocks,
-    usual: NDArray[np.int64],
-    candidates: NDArray[np.int64],
-    bundles: list[list[int]],
-    known: NDArray[np.bool_],
-) -> bool:
-    """Note in `known` which features of one bundle are unusual in one row; return whether there are any."""
-    is_wrong = False
-    place_of = {feature: k for k, feature in enumerate(candidates.tolist())}
-    for k in range(bins.n_blocks):
-        rows = np.ascontiguousarray(bins.read(k).T)
-        for members in bundles:
-            is_unusual = rows[bins.place[members]] != usual[members, np.newaxis]
-            meet = is_unusual.sum(axis=0, dtype=np.uint8) > 1  # of 255 features at most
-            if meet.any():
-                is_wrong = True
-                both = is_unusual[:, meet].astype(np.float32)
-                at = [place_of[feature] for feature in members]
-                known[np.ix_(at, at)] |= both @ both.T > 0.0
-    return is_wrong
+def sample_rows(rows: NDArray[np.uint8], first: int, step: int) -> NDArray[np.uint8]:
+    """Those of some rows that are of the sample; first: the first of them in the table."""
+    return rows[-first % step :: step]
 
 
 def write_shared(bins: CodedBlocks, usual: NDArray[np.int64], bundles: list[list[int]], folder: Path) -> None:
     """Write the same rows with bytes that features share."""
     outline = lay_out_bundles(bins.outline, usual, bundles)
     writer = BlocksWriter(folder, BINS, bins.block_rows)
-    n_at_once = rows_at_once(bins.outline, 4 * BYTES_AT_ONCE)
     for k in range(bins.n_blocks):
-        rows = bins.read(k)
-        new = np.zeros((len(rows), outline.rows.shape[1]), np.uint8)
-        for lo in range(0, len(rows), n_at_once):
-            bundle_rows(rows[lo : lo + n_at_once], bins.outline, outline, bundles, new[lo : lo + n_at_once])
-        writer.add(new)
+        writer.add(share_bytes(bins.read(k), bins.outline, outline, bundles))
     writer.finish(outline)
+
+
+def share_bytes(rows: NDArray[np.uint8], bins: Bins, outline: Bins, bundles: list[list[int]]) -> NDArray[np.uint8]:
+    """Rows of bins as rows of the outline that has bytes that features share."""
+    new = np.zeros((len(rows), outline.rows.shape[1]), np.uint8)
+    n_at_once = rows_at_once(bins, 4 * BYTES_AT_ONCE)
+    for lo in range(0, len(rows), n_at_once):
+        bundle_rows(rows[lo : lo + n_at_once], bins, outline, bundles, new[lo : lo + n_at_once])
+    return new

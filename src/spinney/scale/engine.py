@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from spinney.scale.coded_blocks import CodedBlocks
     from spinney.scale.row_files import RowFiles
-    from spinney.tree.levels import FoldTask, Task
+    from spinney.tree.levels import Beginning, FoldTask, Task
 
 
 class DiskEngine:
@@ -69,6 +69,9 @@ class DiskEngine:
             for future in waiting:
                 if not future.cancelled():
                     future.exception()  # waits
+
+    def begin_round(self, beginning: Beginning) -> None:
+        """Nothing is lost that files hold."""
 
     def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
         """The sum of what a task gives for all parts."""

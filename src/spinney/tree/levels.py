@@ -102,8 +102,24 @@ class FoldTask(Protocol):
         """The sum of two sets of parts; it may be made of the first."""
 
 
+class Beginning(NamedTuple):
+    """How what is known of the rows when a round begins is made again, where it was lost."""
+
+    forest: Callable[[], Any]  # the trees of all rounds before
+    n_rounds: int
+    task: Task  # gives what is kept besides the scores
+    reads: Sequence[str]
+
+
 class Engine(Protocol):
-    """Where parts are: what maps a task over them."""
+    """Where parts are: what maps a task over them.
+
+    There are two makers: `scale.engine.DiskEngine` has the parts in files of this machine, `scale.cluster.level_parts`
+    at the workers of a cluster, or of what the tests have for one, which loses parts at random.
+    """
+
+    def begin_round(self, beginning: Beginning) -> None:
+        """Another round begins: what was asked for before is not asked for again, but of parts that were lost."""
 
     def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
         """What a task gives for each part, in their order; what it writes is kept under its names."""
@@ -111,11 +127,15 @@ class Engine(Protocol):
     def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
         """The sum of what a task gives for all parts."""
 
-    def fold(self, task: FoldTask, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
-        """The same where whoever has some parts adds them to sums of their own."""
-
     def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
         """Have an array of so many rows changed in place, then that of the next, whatever parts they are in."""
+
+
+class FoldingEngine(Engine, Protocol):
+    """One that can add parts to sums of its own, where these are too large to be made for each part."""
+
+    def fold(self, task: FoldTask, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
+        """The sum of all parts."""
 
 
 class Adding:

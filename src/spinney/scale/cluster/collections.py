@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MOST_LOCAL_BYTES = 8 << 20  # of an array that goes along with a collection: it is part of every task
+
+
+class SupportsTables(Protocol):
+    """Tables by their numbers."""
+
+    def __getitem__(self, number: int, /) -> Any:
+        """The table of a place."""
 
 
 class Place(NamedTuple):
@@ -70,7 +77,7 @@ def take_apart(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     return {name: replace(value, name) for name, value in arguments.items()}, found
 
 
-def put_together(arguments: Any, tables: list[Any]) -> Any:
+def put_together(arguments: Any, tables: SupportsTables) -> Any:
     """Arguments with tables in their places."""
     if isinstance(arguments, Place):
         return tables[arguments.number]

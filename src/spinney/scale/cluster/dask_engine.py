@@ -78,7 +78,7 @@ class DaskEngine(Engine):
         self.n_keys = 0
         self.done: SimpleQueue[Any] = SimpleQueue()
         self.running: set[Any] = set()
-        self.helds: list[Held] = []
+        self.helds: dict[int, Held] = {}
         self.parts: list[Part] = []
         self.lacking: list[str] = []  # a worker of each host without kernels
         self.first_at: deque[str] = deque()  # where tasks are begun that others wait for
@@ -235,13 +235,34 @@ class DaskEngine(Engine):
     def realise(self, held: Held) -> Any:
         """The future of a value; submitted if it was not yet, or lost."""
         if held.value is NOTHING:
-            parts = [one for one in walk(held.sources) if isinstance(one, Part)]
+            parts = [one for one in walk(held.sources, is_pending) if isinstance(one, Part)]
             self.load(parts)
-            held.value = self.submit(held.name, run_alike, self.here, held.make, *map(self.stand_in, held.sources))
-            self.helds.append(held)
+            given = map(self.stand_in, held.sources)
+            held.value = self.submit(held.name, run_alike, self.here, held.make, *given, at=self.place(held.turn))
+            self.helds[id(held)] = held
             for part in parts:  # the scheduler keeps them until they are used, and no longer
                 part.future = None
         return held.value
+
+    def hold_all(self, values: list[Held]) -> None:
+        """Submit values; partitions that several are made of are computed once."""
+        parts = [one for one in walk(values, is_pending) if isinstance(one, Part)]
+        self.load(parts)
+        futures = [part.future for part in parts]
+        for held in values:
+            for part, future in zip(parts, futures, strict=True):
+                part.future = future
+            self.realise(held)
+        for part in parts:
+            part.future = None
+
+    def place(self, turn: int | None) -> str | None:
+        """The address of a worker for values of a turn, each thread of the cluster one after the other."""
+        if turn is None:
+            return None
+        threads = self.client.nthreads()
+        slots = [address for address in sorted(threads) for _ in range(threads[address])]
+        return slots[turn % len(slots)] if slots else None
 
     def load(self, parts: list[Part]) -> None:
         """Let workers compute the partitions that are not there."""
@@ -262,8 +283,11 @@ class DaskEngine(Engine):
         return [self.stand_in(item) for item in value] if type(value) is list else value
 
     def mend(self, values: Iterable[Any]) -> None:
-        """Forget futures that are lost: they are submitted again when they are next asked for."""
-        for one in walk(values):
+        """Forget futures that are lost: they are submitted again when they are next asked for.
+
+        Of all values that are held: one that stays lost would keep the scheduler from making anew what it was made of.
+        """
+        for one in walk([*values, *self.helds.values()]):
             if isinstance(one, Part) and is_gone(one.future):
                 one.future = None
             elif isinstance(one, Held) and one.value is not NOTHING and is_gone(one.value):
@@ -277,11 +301,22 @@ class DaskEngine(Engine):
             else:
                 one.value = NOTHING
 
+    def forget(self, values: Iterable[Held]) -> None:
+        """Let workers forget values, and not what they were made of."""
+        for held in values:
+            held.value = NOTHING
+            self.helds.pop(id(held), None)
+
+    def count_threads(self) -> int:
+        """Threads of all workers."""
+        self.look()
+        return max(self.n_threads, 1)
+
     def close(self) -> None:
         """Let go of everything on the cluster."""
         self.drop(list(self.running))
-        self.release([*self.helds, *self.parts])
-        self.helds, self.parts = [], []
+        self.release([*self.helds.values(), *self.parts])
+        self.helds, self.parts = {}, []
         left = {key for key in list(self.client.futures) if f"-{self.id}-" in str(key)}  # which a traceback may hold
         left.update(self.doubtful)
         if left and self.client.status == "running":
@@ -290,16 +325,22 @@ class DaskEngine(Engine):
             self.client.cancel([Future(key, self.client) for key in left], force=True)
 
 
-def walk(values: Iterable[Any]) -> Iterator[Any]:
-    """All values that are held, and partitions, that values are made of, and themselves."""
+def walk(values: Iterable[Any], is_entered: Callable[[Held], bool] | None = None) -> Iterator[Any]:
+    """All values that are held, and partitions, that values are made of, and themselves; is_entered: which of them."""
     for value in values:
         if isinstance(value, Held):
             yield value
-            yield from walk(value.sources)
+            if is_entered is None or is_entered(value):
+                yield from walk(value.sources, is_entered)
         elif isinstance(value, Part):
             yield value
         elif type(value) is list:
-            yield from walk(value)
+            yield from walk(value, is_entered)
+
+
+def is_pending(held: Held) -> bool:
+    """Whether a value is yet to be made."""
+    return held.value is NOTHING
 
 
 def is_gone(future: Any) -> bool:

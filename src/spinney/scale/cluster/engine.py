@@ -67,10 +67,12 @@ class Held:
         Pure; gives the value.
     sources : tuple
         Arguments of `make`.
+    turn : int, optional
+        Values of other turns had better be at other workers.
     """
 
-    def __init__(self, name: str, make: Callable[..., Any], sources: tuple[Any, ...]) -> None:
-        self.name, self.make, self.sources = name, make, sources
+    def __init__(self, name: str, make: Callable[..., Any], sources: tuple[Any, ...], turn: int | None = None) -> None:
+        self.name, self.make, self.sources, self.turn = name, make, sources, turn
         self.value: Any = NOTHING  # or what stands for it, once it is asked for
 
 
@@ -118,6 +120,17 @@ class Engine(ABC):
     def release(self, values: Iterable[Any]) -> None:  # noqa: B027
         """Let workers forget values that are not needed any more; where they are after all, they are made again."""
 
+    def hold_all(self, values: list[Held]) -> None:  # noqa: B027
+        """Begin to make values that have sources in common."""
+
+    def forget(self, values: Iterable[Held]) -> None:
+        """Let workers forget values that nobody will ask for again."""
+        self.release(values)
+
+    def count_threads(self) -> int:
+        """How many tasks run at a time: as many parts a table is cut into."""
+        return self.count_slots()
+
     def drop(self, tickets: Iterable[Any]) -> None:  # noqa: B027
         """Forget tasks that are under way: nobody wants their results any more."""
 
@@ -134,9 +147,9 @@ class Engine(ABC):
     ) -> None:
         self.close()
 
-    def hold(self, name: str, make: Callable[..., Any], *sources: Any) -> Held:
-        """Let workers hold `make(*sources)`; sources may be values that are held themselves."""
-        return Held(name, make, sources)
+    def hold(self, name: str, make: Callable[..., Any], *sources: Any, turn: int | None = None) -> Held:
+        """Let workers hold `make(*sources)`; sources may be values that are held themselves, also in lists."""
+        return Held(name, make, sources, turn)
 
     def map(
         self,
@@ -156,7 +169,8 @@ class Engine(ABC):
         task : callable
             Pure, and importable by a worker.
         parts : iterable
-            Taken one by one, as tasks can begin: a later part may depend on earlier results.
+            Taken one by one, as tasks can begin: a later part may depend on earlier results. One may be a value that
+            is held, or a list with such values in it.
         held : Held, optional
         is_short : bool
             Tasks take next to nothing: many are begun at once.
@@ -274,9 +288,14 @@ class ThreadEngine(Engine):
         """One task for each thread, and one that waits for it."""
         return 2 * self.n_workers
 
+    def count_threads(self) -> int:
+        """One task for each."""
+        return self.n_workers
+
     def start(self, name: str, task: Callable[..., Any], part: Any, held: Held | None) -> Any:  # noqa: ARG002
         """Hand a task to the threads; values that are held are made here."""
-        future = self.pool.submit(task, part) if held is None else self.pool.submit(task, find_value(held), part)
+        given = fill_in(part, find_value)
+        future = self.pool.submit(task, given) if held is None else self.pool.submit(task, find_value(held), given)
         future.add_done_callback(self.done.put)
         return future
 
@@ -302,5 +321,12 @@ class ThreadEngine(Engine):
 def find_value(held: Held) -> Any:
     """The value that is held, made in this process if it is not there."""
     if held.value is NOTHING:
-        held.value = held.make(*(find_value(one) if isinstance(one, Held) else one for one in held.sources))
+        held.value = held.make(*(fill_in(one, find_value) for one in held.sources))
     return held.value
+
+
+def fill_in(value: Any, find: Callable[[Held], Any]) -> Any:
+    """A value with those that are held in their places, in lists too."""
+    if isinstance(value, Held):
+        return find(value)
+    return [fill_in(item, find) for item in value] if type(value) is list else value

@@ -1,0 +1,71 @@
+"""What happens to a Dask cluster while a fit runs."""
+
+import contextlib
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+from spinney.scale.cluster import level_parts
+
+
+@contextlib.contextmanager
+def quiet_dask():
+    """Dask tells on stderr of every worker that goes."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.nanny", "distributed.scheduler")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+class Trouble:
+    """Something that happens once the first trees have come."""
+
+    def __init__(self, client, cluster):
+        self.client, self.cluster = client, cluster
+
+    def pids(self):
+        return list(self.client.run(os.getpid).values())
+
+    def kill_one(self):
+        os.kill(self.pids()[0], signal.SIGKILL)
+
+    def kill_all(self):
+        for pid in self.pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def kill_again_and_again(self):
+        for _ in range(4):
+            pids = self.pids()
+            if pids:
+                os.kill(pids[-1], signal.SIGKILL)
+            time.sleep(0.5)
+
+    def retire(self):
+        self.client.retire_workers([next(iter(self.client.nthreads()))])
+
+    def restart(self):
+        self.client.restart()
+
+    def grow_and_shrink(self):
+        self.cluster.scale(3)
+        self.client.wait_for_workers(3)
+        self.cluster.scale(1)
+
+    def stop(self):
+        os.kill(self.pids()[0], signal.SIGSTOP)  # and nobody wakes it: its heartbeats end
+
+
+TROUBLES = ["kill_one", "kill_all", "kill_again_and_again", "retire", "restart", "grow_and_shrink", "stop"]
+
+
+def die_in_step(given, number, once):
+    """Carry out an order; the first worker that gets the one of a certain number ends at once."""
+    if given[1].number == number and not Path(once).exists():
+        Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return level_parts.work_on(given)
