@@ -13,7 +13,7 @@ import spinney
 from disk_tables import make_table, model_bytes, split
 from spinney.ensemble import forest_levels
 from spinney.ensemble.forest_levels import LevelForest, TopBudget
-from spinney.estimators import forest_by_levels
+from spinney.estimators import bags_on_disk
 from spinney.scale import plan, row_files
 from spinney.scale.scan import Scan
 
@@ -60,7 +60,7 @@ def room(monkeypatch):
     """Take no table for one that memory holds; what nodes have room for may be set."""
     budget = {"n_sums": 10**6, "most_rows": 300}
     monkeypatch.setattr(plan, "fits", lambda plan: plan.by_levels)
-    monkeypatch.setattr(forest_by_levels, "share_room", lambda *_: TopBudget(**budget))
+    monkeypatch.setattr(bags_on_disk, "share_room", lambda *_: TopBudget(**budget))
     return budget
 
 
@@ -133,7 +133,9 @@ def test_weights_groups_and_strata(kind, target, room, tmp_path):  # noqa: ARG00
 
 def test_fractions_that_trees_would_see_are_refused(room):  # noqa: ARG001
     model = FOREST(replace=False, max_samples=0.5, **FEW)
-    with pytest.raises(ValueError, match="see weights need whole numbers: scale them, draw rows by them"):
+    with pytest.raises(
+        ValueError, match="see weights need whole numbers, and a plain bootstrap draws by any: scale them"
+    ):
         model.fit(scan(make_table(5000), weight="w", drop=["g"]))
 
 
@@ -154,7 +156,7 @@ def test_any_room_gives_the_same_forest(tmp_path_factory, most_rows, n_sums, n_r
     expected = model_bytes(fit_in_memory(model, table), folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "fits", lambda plan: plan.by_levels)
-        patch.setattr(forest_by_levels, "share_room", lambda *_: TopBudget(n_sums, most_rows))
+        patch.setattr(bags_on_disk, "share_room", lambda *_: TopBudget(n_sums, most_rows))
         assert model_bytes(clone(model).fit(scan(table)), folder) == expected
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from spinney.ensemble.forest import GROWTH, ForestGrowth, Grown, leaf_votes
 from spinney.ensemble.part_bags import TRUTH, BagPart, BagSums, BagTask, BagUnits, PartBags, RootTask, read_units
 from spinney.ensemble.sampling import draw_key
 from spinney.kernels.common.structs import RowRange, Targets, TopRows
+from spinney.table.fixed_point import BAG_ROOM
 from spinney.tree.forest import ForestParts
 from spinney.tree.levels import CODES, WEIGHT
 from spinney.tree.predict import find_coded_leaves
@@ -282,6 +283,8 @@ class LevelForest(ForestGrowth):
     out_of_bag : OutOfBagSums, optional
     """
 
+    count_bits: ClassVar[int] = BAG_ROOM  # bits of targets that are free for counts
+
     def __init__(
         self,
         plan: Plan,
@@ -293,7 +296,7 @@ class LevelForest(ForestGrowth):
     ) -> None:
         super().__init__(plan, legend, out_of_bag)
         self.engine, self.budget, self.open_rows = engine, budget, open_rows
-        self.bags = PartBags(plan.draw, plan.target, plan.weights)
+        self.bags = PartBags(plan.draw, plan.target, plan.weights, self.count_bits)
         self.n_passes = 0
 
     def resume(self, forest: Forest, leaf_rows: list[NDArray[np.int32]], kernels: Any) -> None:
@@ -379,10 +382,14 @@ class LevelForest(ForestGrowth):
         target = self.plan.target
         return target._replace(values=values, truth=truth, bits=target.bits - units.n_excess)
 
+    def seed_of(self, tree: int) -> int:
+        """What the nodes of a tree draw by."""
+        return draw_key(self.plan.seed, GROWTH, tree)
+
     def open_top(self, units: BagUnits, kernels: Any) -> TopGrowth:
         """The top of a tree, with its root."""
         plan = self.plan
-        params = replace(plan.params, seed=draw_key(plan.seed, GROWTH, units.tree))
+        params = replace(plan.params, seed=self.seed_of(units.tree))
         target = self.bag_target(units, np.zeros(1, SUM), np.zeros(1))
         root = TopNode(units.n_rows, 0, root_key(params.seed), units.totals)
         weights = units.weights._replace(values=np.ones(1, SUM))
@@ -535,3 +542,26 @@ class LevelForest(ForestGrowth):
         growth.begin(node, units.scale)
         growth.run()
         return growth.take_piece()
+
+
+class LevelTree(LevelForest):
+    """One tree on all rows, under way: it draws by the seed itself, and no row counts twice.
+
+    Attributes
+    ----------
+    tree : Tree
+        Once it is grown.
+    """
+
+    count_bits: ClassVar[int] = 0
+    tree: Tree
+
+    def seed_of(self, tree: int) -> int:
+        """What the nodes of the tree draw by."""
+        del tree
+        return self.plan.params.seed
+
+    def finish_tree(self, number: int, tree: Tree, kernels: Any) -> Grown:
+        """Keep the tree."""
+        self.tree = tree
+        return super().finish_tree(number, tree, kernels)

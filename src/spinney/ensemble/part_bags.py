@@ -42,11 +42,14 @@ class PartBags:
         Of all rows, without values, with room for counts.
     weights : Weights
         The same; whole numbers.
+    room : int
+        Bits that are free for counts.
     """
 
     draw: Draw
     target: Target
     weights: Weights
+    room: int = BAG_ROOM
 
     @property
     def reads(self) -> list[str]:
@@ -64,10 +67,10 @@ class PartBags:
         """Targets of rows in fixed point, each once; of numbers. n_excess: bits that a bag leaves out."""
         target = self.target
         centred = np.ldexp(bag.truth - target.centre, -target.spread_exponent)
-        values = quantise(centred, target.bits + BAG_ROOM)
+        values = quantise(centred, target.bits + self.room)
         if bag.weight is not None:
             values = values * bag.weight
-        narrow: Ints = values >> BAG_ROOM >> n_excess
+        narrow: Ints = values >> self.room >> n_excess
         return narrow
 
     def addends(self, bag: BagPart, units: BagUnits) -> Ints:

@@ -1,4 +1,4 @@
-"""A fit of a bag of CART trees whose rows stay on disk: as that of a forest, see `forest_by_levels`."""
+"""A fit of a bag of CART trees whose rows stay on disk: as that of a forest, see `bags_on_disk`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import clone
 
 from spinney.ensemble.subspaces import Bags
+from spinney.estimators.bags_on_disk import DiskBags, find_tree_gap, plan_trees, read_arrays
 from spinney.estimators.cart import count_features, is_fast
 from spinney.estimators.checkpoints import open_checkpoint
 from spinney.estimators.checks import draw_seed, weigh_classes
 from spinney.estimators.fingerprints import mark_weights
-from spinney.estimators.forest_by_levels import DiskBags, find_tree_gap, plan_trees, read_arrays
 from spinney.estimators.forest_checkpoint import mark_bag_data
 from spinney.estimators.other_members import list_templates
 from spinney.estimators.training import TrainingData

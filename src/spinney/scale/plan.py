@@ -191,7 +191,8 @@ def make_plan(
     if levels.gap is not None:
         return plan._replace(gap=levels.gap)
     if isinstance(levels, TopGrowing):
-        return plan_tops(plan, levels, columns, n_scores)
+        tops = plan_tops(plan, levels, columns, n_scores)
+        return tops if tops.peak_bytes <= plan.peak_bytes else plan  # of a small table, blocks and nodes are no less
     return plan_levels(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
 
 
