@@ -131,6 +131,35 @@ def test_weights_groups_and_strata(kind, target, room, tmp_path):  # noqa: ARG00
         assert model_bytes(from_disk, tmp_path) == model_bytes(in_memory, tmp_path)
 
 
+TREE, TREE_OF_NUMBERS = spinney.CARTClassifier, spinney.CARTRegressor
+TREES = [
+    (TREE(), "classes"),
+    (TREE(ccp_alpha=0.002, ties="random", random_state=1), "three"),
+    (TREE(pruning="pessimistic", missing="branch"), "classes"),
+    (TREE(pruning="merge", max_depth=6, criterion="entropy"), "three"),
+    (TREE(splitter="random", max_features=3, random_state=3), "three"),
+    (TREE_OF_NUMBERS(), "numbers"),
+    (TREE_OF_NUMBERS(max_depth=4, pruning="min_gain", min_gain=0.01, cat_penalty=0.0), "numbers"),
+    (TREE_OF_NUMBERS(splitter="random", random_state=3, min_samples_leaf=20), "numbers"),
+]
+
+
+@pytest.mark.parametrize(("model", "target"), TREES, ids=str)
+def test_a_tree_grown_from_disk_is_that_of_the_table(model, target, room, tmp_path):  # noqa: ARG001
+    table = make_table(9000, target=target)
+    weight = np.random.default_rng(4).integers(1, 4, 9000).astype(np.float64)
+    table = with_column(table, "w", weight)
+    for given, mine in (({}, None), ({"weight": "w", "drop": ["g"]}, weight)):
+        expected = model_bytes(fit_in_memory(model, table, mine), tmp_path)
+        assert model_bytes(clone(model).fit(scan(table, **given)), tmp_path) == expected
+
+
+def test_a_tree_from_disk_takes_no_rows_of_weight_0(room):  # noqa: ARG001
+    table = with_column(make_table(5000), "w", np.arange(5000.0))
+    with pytest.raises(ValueError, match="CARTClassifier from disk needs weights above 0: leave rows of weight 0 out"):
+        TREE().fit(scan(table, weight="w", drop=["g"]))
+
+
 def test_fractions_that_trees_would_see_are_refused(room):  # noqa: ARG001
     model = FOREST(replace=False, max_samples=0.5, **FEW)
     with pytest.raises(
@@ -259,11 +288,15 @@ def test_a_full_disk_is_told(name, room, tmp_path, monkeypatch):  # noqa: ARG001
         ({"bootstrap_features": True}, "bootstrap_features=True"),
         ({"estimator": spinney.CARTClassifier(criterion="gain_ratio")}, "criterion='gain_ratio'"),
         ({"estimator": spinney.CARTClassifier(class_weight="balanced")}, "class_weight='balanced' of its trees"),
+        ({"ccp_alpha": "cv"}, "ccp_alpha='cv'"),
+        ({"pruning": "reduced_error"}, "pruning='reduced_error'"),
+        ({"trace": True}, "trace=True"),
     ],
 )
 def test_what_needs_rows_in_memory_is_named(more, named):
     is_bag = any(name in more for name in ("estimator", "bootstrap_features")) or more == {"max_features": 0.5}
-    model = (BAG if is_bag else FOREST)(**FEW, **more)
+    is_tree = "trace" in more or more.get("ccp_alpha") == "cv" or more.get("pruning") == "reduced_error"
+    model = TREE(**more) if is_tree else (BAG if is_bag else FOREST)(**FEW, **more)
     with pytest.raises(ValueError, match=rf"or change {named}, which needs the rows in memory"):
         model.fit(Scan(make_table(60_000), "y", drop=["w", "g"], memory=2 * 10**8))
 

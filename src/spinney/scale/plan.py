@@ -192,7 +192,8 @@ def make_plan(
         return plan._replace(gap=levels.gap)
     if isinstance(levels, TopGrowing):
         tops = plan_tops(plan, levels, columns, n_scores)
-        return tops if tops.peak_bytes <= plan.peak_bytes else plan  # of a small table, blocks and nodes are no less
+        is_less = plan.peak_bytes is None or tops.peak_bytes is None or tops.peak_bytes <= plan.peak_bytes
+        return tops if is_less else plan  # blocks and nodes of a small table may take more than all of it
     return plan_levels(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
 
 
