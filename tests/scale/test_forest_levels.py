@@ -149,9 +149,9 @@ def test_a_tree_grown_from_disk_is_that_of_the_table(model, target, room, tmp_pa
     table = make_table(9000, target=target)
     weight = np.random.default_rng(4).integers(1, 4, 9000).astype(np.float64)
     table = with_column(table, "w", weight)
-    for given, mine in (({}, None), ({"weight": "w", "drop": ["g"]}, weight)):
+    for more, mine in (({}, None), ({"weight": "w", "drop": ["g"]}, weight)):
         expected = model_bytes(fit_in_memory(model, table, mine), tmp_path)
-        assert model_bytes(clone(model).fit(scan(table, **given)), tmp_path) == expected
+        assert model_bytes(clone(model).fit(scan(table, **more)), tmp_path) == expected
 
 
 def test_a_tree_from_disk_takes_no_rows_of_weight_0(room):  # noqa: ARG001
