@@ -23,6 +23,7 @@ QUESTIONS = (
     "ranking",
     "survival",
     "variants",
+    "vectors",
     "textbook",
     "files",
     "prediction",

@@ -144,6 +144,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
                     **drawn,
                 )
                 threaded.fit(tall, tall[:, 0])
+                threaded.fit(tall, tall[:, :2])  # one tree for two outputs
     few = {"n_estimators": FEWEST_TREES, "min_samples_leaf": 1, **whole}
     numeric = GradientBoostingRegressor(**few).fit(tall, tall[:, 0])
     packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
@@ -151,6 +152,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         numeric.predict(values)
         _jit.load_compiled().predict.one_row.add_up(packed, values[0], np.zeros(1))
         _score(numeric.forest_, values)
+    GradientBoostingRegressor(**few).fit(tall, tall[:, :2]).predict(tall[:64])
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)

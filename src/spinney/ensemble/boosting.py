@@ -68,6 +68,7 @@ class TreeStore:
         self.n_rows = np.zeros(256, np.uint32)
         self.weight = np.zeros(256)
         self.gain = np.zeros(256)
+        self.answers: list[Floats] = []  # of each tree, where its leaves hold several numbers: see `Forest.answers`
 
     def make_room(self, n_nodes: int) -> None:
         """Make sure that a tree of so many nodes fits."""
@@ -98,6 +99,8 @@ class TreeStore:
             getattr(self, name)[: self.n_nodes] = array
         self.gain[: self.n_nodes] = forest.impurity
         self.subsets = np.split(forest.subsets, forest.first_word[1:-1])
+        if forest.answers is not None:
+            self.answers = np.split(forest.answers, forest.first_node[1:-1])
 
     def forest(self, first: int, last: int, *, is_full: bool = False) -> Forest:
         """Trees first .. last as a forest; is_full: gains in all their bits."""
@@ -118,6 +121,7 @@ class TreeStore:
             n_classes=0,
             n_levels=self.n_levels,
             legend=self.legend,
+            answers=np.concatenate(self.answers[first:last]) if self.answers else None,
         )
 
 
@@ -125,7 +129,7 @@ class BoostedRows(NamedTuple):
     """The rows that trees are grown on."""
 
     bins: Bins  # every distinct value for candidates by hessian, which are binned anew for each tree
-    y: Floats  # (n_rows,) classes as codes
+    y: Floats  # (n_rows,) classes as codes, or (n_rows, n_outputs)
     weight: Floats | None  # (n_rows,) positive; None: 1 each
     raw: Floats  # (n_raw, n_rows) the scores to start from; changed by each round
 
@@ -201,6 +205,11 @@ class BoostedTrees:
         return math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
 
     @property
+    def trees_per_round(self) -> int:
+        """One for each raw score."""
+        return self.loss.n_raw
+
+    @property
     def number(self) -> int:
         """Number of the round under way, of those before the first included."""
         return self.first_round + self.n_rounds
@@ -231,6 +240,18 @@ class BoostedTrees:
     def keep_tree(
         self, memory: BoostMemory, n_nodes: int, sums: LeafSums, scale: PackedUnits, given: Floats | None = None
     ) -> Floats:
+        """Keep a tree that has been grown; return the shrunken values of its leaves. Parameters: as of `write_tree`."""
+        values = self.write_tree(memory, n_nodes, sums, scale, given)
+        self.store_tree(memory, n_nodes)
+        return values
+
+    def store_tree(self, memory: BoostMemory, n_nodes: int) -> None:
+        """Keep the tree that `write_tree` has written."""
+        self.store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy())
+
+    def write_tree(
+        self, memory: BoostMemory, n_nodes: int, sums: LeafSums, scale: PackedUnits, given: Floats | None = None
+    ) -> Floats:
         """Write a tree that has been grown behind the last one; return the shrunken values of its leaves.
 
         sums: of the true derivatives by leaf, in the units of `scale`; given: values of leaves found elsewhere.
@@ -251,7 +272,6 @@ class BoostedTrees:
         )
         if not is_finite:
             raise FloatingPointError(f"a leaf of round {self.number} is not a finite number")
-        store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy())
         return values
 
     # --- what has been grown ---
@@ -259,11 +279,11 @@ class BoostedTrees:
     def resume(self, forest: Forest, likely_gain: list[float]) -> None:
         """Begin with the rounds of an earlier run, whose values `raw` has already; see `TreeStore.load`."""
         self.store.load(forest)
-        self.n_rounds, self.likely_gain = len(forest) // self.loss.n_raw, list(likely_gain)
+        self.n_rounds, self.likely_gain = len(forest) // self.trees_per_round, list(likely_gain)
 
     def forest(self, n_rounds: int | None = None) -> Forest:
-        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""
-        return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
+        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw, or each to all of them."""
+        return self.store.forest(0, self.trees_per_round * (self.n_rounds if n_rounds is None else n_rounds))
 
     def add_last(self, values: Values, raw: Floats) -> None:
         """Add the trees of the last round to the scores (n_raw, n_rows) of other rows, less what it made smaller."""
@@ -308,7 +328,7 @@ class Boosting(BoostedTrees):
         first_round: int = 0,
     ) -> None:
         bins, y, weight, raw = rows
-        monotone, interactions = constraints or Constraints()
+        monotone = None if constraints is None else constraints.monotone
         n_rows = len(y)
         weights = row_weights(weight, n_rows)
         super().__init__(bins, weights, n_rows, loss, params, kernels, monotone, legend, first_round)
@@ -324,20 +344,26 @@ class Boosting(BoostedTrees):
             key = draw_key(params.seed, BAG)
             self.sampling = GradientSampling(n_rows, bag_size(params.subsample, n_rows), key)
         self.team = Team(n_workers)
-        self.growth = BoostGrowth(
-            bins if self.exact is None else self.narrow(np.ones(n_rows)),
-            params,
-            weights,
-            kernels,
-            n_workers,
-            self.team.run,
-            monotone,
-            interactions,
+        self.growth = self.make_growth(
+            bins if self.exact is None else self.narrow(np.ones(n_rows)), constraints or Constraints()
         )
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
+
+    def make_growth(self, bins: Bins, constraints: Constraints) -> BoostGrowth:
+        """Memory that trees are grown with."""
+        return BoostGrowth(
+            bins,
+            self.params,
+            self.weights,
+            self.kernels,
+            self.team.n_workers,
+            self.team.run,
+            constraints.monotone,
+            constraints.interactions,
+        )
 
     def close(self) -> None:
         """End the threads."""
@@ -396,12 +422,16 @@ class Boosting(BoostedTrees):
         bag = self.draw_rows()
         outside = None if self.out_of_bag is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         before = self.loss_of(outside)
-        for k in range(self.loss.n_raw):
-            self.grow_tree(k, bag, control)
+        self.grow_trees(bag, control)
         self.take_back(self.dropout)
         if self.out_of_bag is not None:
             self.out_of_bag.note(before, self.loss_of(outside))
         self.n_rounds += 1
+
+    def grow_trees(self, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
+        """Grow the trees of a round, one for each raw score."""
+        for k in range(self.loss.n_raw):
+            self.grow_tree(k, bag, control)
 
     def drop(self, dropout: Dropout | None) -> None:
         """Take what the rounds that this one drops have added off the scores."""

@@ -1,7 +1,7 @@
 """Losses of boosting: what a raw score costs a row, the constant to start from, the way from a score to an answer.
 
-Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more and for
-several quantiles; *g*, *h* are the derivatives of a row's loss by it, without the row's weight
+Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more, for
+several quantiles and several outputs; *g*, *h* are the derivatives of a row's loss by it, without the row's weight
 (`kernels.boost.gradients`); *y* is float64 (n_rows,), a class being its code. Weights are None for 1 each, or float64
 (n_rows,).
 
@@ -168,6 +168,55 @@ class SquaredError(Loss):
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The mean."""
         return np.array([weighted_mean(y, row_weights(weight, len(y)))])
+
+
+class SquaredErrors(Loss):
+    """The mean over several outputs, columns of y, of `(raw - y)**2 / 2`; answers with their means.
+
+    y is float64 (n_rows, n_raw), a row of the raw scores being for a column.
+    """
+
+    name = "squared_error"
+    code = _codes.SQUARED
+    has_constant_hessian = True
+    is_scale_free = True
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_raw = n_outputs
+
+    def check(self, y: Floats) -> None:
+        """Raise ValueError for a target that is not finite."""
+        super().check(y.reshape(-1))
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The means."""
+        weights = row_weights(weight, len(y))
+        return np.array([weighted_mean(np.ascontiguousarray(column), weights) for column in y.T])
+
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """See `Loss.fill`; raw score k is that of column k."""
+        y, raw, gradients, sums, _ = rows
+        np.subtract(raw[k, lo:hi], y[lo:hi, k], out=gradients.g[lo:hi])
+        gradients.h[lo:hi] = 1.0
+        chosen.boost.gradients.sum_columns(lo, hi, gradients, sums)
+
+    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
+        chosen = kernels(raw.size * LOSS_SECONDS)
+        losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
+        sums[:] = 0.0
+        for k in range(self.n_raw):
+            column = np.ascontiguousarray(y[:, k])
+            chosen.boost.gradients.sum_losses(self.code, self.parameter, column, weight, raw[k], losses, part)
+            sums += part  # of losses and of weights: their ratio is the mean over the outputs
+
+    @property
+    def link(self) -> str:
+        """A number for each output."""
+        return "outputs"
+
+    def is_sound(self) -> bool:
+        """See `Loss.is_sound`."""
+        return set(vars(self)) == {"n_raw"} and type(self.n_raw) is int and self.n_raw > 1
 
 
 class Quantile(Loss):

@@ -11,6 +11,8 @@ from spinney.model.container import BrokenFileError
 from spinney.model.fitted_boosting import BaseModel, FittedBoosting, OutOfBagScores, Scores
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from spinney.ensemble.oob_stopping import OutOfBagCurve
     from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
@@ -106,6 +108,28 @@ def check_callbacks(callbacks: Any) -> list[Any]:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
     return found
+
+
+def compare_outputs(y: NDArray[np.float64], learnt: NDArray[np.float64]) -> None:
+    """Refuse a target of rows to evaluate on that has other outputs than that of the rows to learn from."""
+    n, n_learnt = (1 if target.ndim == 1 else target.shape[1] for target in (y, learnt))
+    if n != n_learnt:
+        raise ValueError(f"y has {n} columns here, and {n_learnt} in the rows to learn from: give the same outputs")
+
+
+def refuse_vectors(estimator: Any) -> None:
+    """Refuse what trees whose leaves hold several numbers do not have."""
+    gaps = {
+        "candidates='hessian', whose cuts are those of one score": estimator.candidates == "hessian",
+        "drop_rate": bool(estimator.drop_rate),
+        "monotonic_cst: vectors have no order": estimator.monotonic_cst is not None,
+    }
+    for what, is_asked in gaps.items():
+        if is_asked:
+            raise ValueError(
+                f"one tree a round for all classes or outputs does without {what}. Leave it out, or grow a tree for "
+                "each: multi_strategy='one_tree_per_class', or a model for each column of y"
+            )
 
 
 def refuse_clashes(estimator: Any) -> None:

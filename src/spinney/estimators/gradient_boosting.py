@@ -116,6 +116,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         more levels, and the fewer rows each, the more. 0: subsets are judged by their gain alone.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
+    multi_strategy : {"one_tree_per_class", "one_tree"}, default="one_tree_per_class"
+        Of three classes or more: a tree for each in every round; or one tree for all, whose leaves hold a raw score for
+        each class, which is a fraction of the time and less sharp.
     interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional
         Features that may stand on one path; those that no set holds make up a set of their own.
     n_iter_no_change : int, optional
@@ -208,6 +211,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         **BOOST_CONSTRAINTS,
         "loss": [StrOptions(set(CLASSES)), tuple, list],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_strategy": [StrOptions({"one_tree_per_class", "one_tree"})],
     }
     _keeps: ClassVar[dict[str, Kept]] = {"_class_factors": Kept(np.ndarray | None, is_needed=False)}
     _class_factors = Part("class_factors")
@@ -246,6 +250,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         cat_penalty: float = 1.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        multi_strategy: str = "one_tree_per_class",
         n_iter_no_change: int | None = None,
         validation_fraction: float | None = 0.1,
         scoring: str | Callable[..., float] = "loss",
@@ -289,6 +294,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.cat_penalty = cat_penalty
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.multi_strategy = multi_strategy
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.scoring = scoring
@@ -383,6 +389,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
             )
         return make_loss(self.loss, n_classes=max(self.n_classes_, 2), newton=bool(self.newton))
 
+    def _shares_trees(self, loss: Loss) -> bool:
+        return self.multi_strategy == "one_tree" and loss.n_raw > 1
+
     def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[y.astype(np.int64)]
 
@@ -447,7 +456,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
 
 
 class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
-    """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
+    """Gradient boosting for numbers, one or several a row: trees in turn, each on the derivatives of the loss so far.
 
     Parameters
     ----------
@@ -607,6 +616,20 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         self.random_state = random_state
         self.checkpoint = checkpoint
 
+    _takes_outputs: ClassVar[bool] = True
+
+    def _asks_one_output(self) -> dict[str, bool]:
+        return {
+            f"loss={self.loss!r}": not isinstance(self.loss, str) or self.loss != "squared_error",
+            "init=estimator": self.init is not None and not isinstance(self.init, str),
+            "monotonic_cst": self.monotonic_cst is not None,
+            "drop_rate": bool(self.drop_rate),
+            "candidates='hessian'": self.candidates == "hessian",
+        }
+
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return self._read_target(y, n_rows)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = any(kind.is_positive for kind in STORED if kind.name == self.loss)
@@ -627,8 +650,10 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         init_score_val: Any = None,
         callbacks: Any = None,
     ) -> Self:
-        """Grow the rounds; y holds numbers, the rest is as in the classifier.
+        """Grow the rounds; y holds numbers, (n_rows,) or (n_rows, n_outputs); the rest is as in the classifier.
 
+        Several outputs, by `loss="squared_error"`, have one tree a round for all of them, whose leaves hold a number
+        for each: tests are chosen by the sum of their gains, so that outputs of one scale count alike.
         For rates, with `loss="poisson"`, give the logarithm of the exposure as `init_score`, to `predict` as well.
         """
         validation = Validation(X_val, y_val, sample_weight_val, init_score_val, eval_set, eval_names)
@@ -639,9 +664,9 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         return make_loss(self.loss, alpha=self.alpha, power=float(self.power), newton=bool(self.newton))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions; refused of several quantiles, which have none."""
+        """R² of the predictions, of several outputs their mean; refused of several quantiles, which have none."""
         n_raw = self._find_fitted().n_raw
-        if n_raw > 1:
+        if n_raw > 1 and self._find_fitted().loss.link == "quantiles":
             raise ValueError(
                 f"score is the R² of one number for each row, and this model predicts {n_raw} quantiles: "
                 "use sklearn.metrics.mean_pinball_loss on the columns of predict"

@@ -855,6 +855,52 @@ class BoostSettings(NamedTuple):
     likely_gain: float  # gain from which on a node will likely be split, and is worth being made ready beside another
 
 
+class VectorSums(NamedTuple):
+    """Sums of several outputs in cells, see `boost.vector_search`: those of rows, and of open nodes.
+
+    Life: tree; Python makes it and writes the rows and units, kernels the rest.
+    """
+
+    rows: NDArray[np.int64]  # (n_rows * width,): the cell of each row of the table
+    total: NDArray[np.int64]  # (n_slots * width,): of all rows of an open node ...
+    left: NDArray[np.int64]  # (n_slots * width,): ... and of those of branch 0 of its test
+    gradient_unit: NDArray[np.float64]  # (n_outputs,): worth of a unit of a gradient
+    hessian_unit: NDArray[np.float64]  # (n_outputs,): the same of a hessian
+    square_unit: NDArray[np.float64]  # (n_outputs,): see `BoostSettings`
+    least_hessian: float  # of a branch, the outputs added up
+    width: int  # words of a cell, a multiple of four
+    n_parts: int  # of the features, one for each thread
+    has_weight: bool  # cells hold the weight of their rows
+    keeps_cells: bool  # every slot has cells, so that one child comes by subtraction; else there are those of two nodes
+
+
+class VectorScan(NamedTuple):
+    """Some cuts of a feature at a time, for several outputs. Life: node; kernels write."""
+
+    left: NDArray[np.int64]  # (width,): the cell of branch 0, under way
+    squares: NDArray[np.int64]  # (n_outputs,): squared gradients of the rows of a node
+    gradient: NDArray[np.float64]  # (n_outputs, n): of branch 0 after each cut, without missing values ...
+    hessian: NDArray[np.float64]  # (n_outputs, n): ... its hessians ...
+    n_rows: NDArray[np.int64]  # (n,): ... its rows ...
+    weight: NDArray[np.int64]  # (n,): ... and their weight
+    gain: NDArray[np.float64]  # (n,): twice the scores of both branches
+    held: NDArray[np.float64]  # (n,): hessians of branch 0, the outputs added up
+    roots: NDArray[np.float64]  # (n,): of a category, see `common.category_chance`
+    root: NDArray[np.float64]  # (1,): the same, under way
+    best: NDArray[np.float64]  # (2,): the best gain with missing values in branch 1, in branch 0 ...
+    cut: NDArray[np.int64]  # (2,): ... and its cut
+
+
+class VectorScratch(NamedTuple):
+    """What the search of one thread for several outputs writes to read it again. Life: node; kernels write."""
+
+    plain: BoostScratch
+    scan: VectorScan
+    first: BestCuts  # of the root or of branch 0, by all threads: `left` is the output that levels are ordered by
+    second: BestCuts  # of branch 1
+    sums: VectorSums  # of all threads
+
+
 class Gradients(NamedTuple):
     """Derivatives of the loss by one raw score of the rows, without their weights, which last as long as the fit.
 
