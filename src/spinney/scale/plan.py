@@ -192,8 +192,9 @@ def make_plan(
         return plan._replace(gap=levels.gap)
     if isinstance(levels, TopGrowing):
         tops = plan_tops(plan, levels, columns, n_scores)
-        is_less = plan.peak_bytes is None or tops.peak_bytes is None or tops.peak_bytes <= plan.peak_bytes
-        return tops if is_less else plan  # blocks and nodes of a small table may take more than all of it
+        least = tops.peak_bytes or 0
+        is_more = least > (plan.memory or 0) and least > (plan.peak_bytes or 0)
+        return plan if is_more else tops  # blocks and nodes of a small table may take more than all of it
     return plan_levels(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
 
 
