@@ -191,7 +191,7 @@ def make_plan(
     if levels.gap is not None:
         return plan._replace(gap=levels.gap)
     if isinstance(levels, TopGrowing):
-        tops = plan_tops(plan, levels, columns, n_scores)
+        tops = plan_tops(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
         least = tops.peak_bytes or 0
         is_more = least > (plan.memory or 0) and least > (plan.peak_bytes or 0)
         return plan if is_more else tops  # blocks and nodes of a small table may take more than all of it
@@ -213,7 +213,9 @@ def plan_levels(
     return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers)
 
 
-def plan_tops(plan: FitPlan, growing: TopGrowing, columns: list[StoredColumn], n_scores: int) -> FitPlan:
+def plan_tops(
+    plan: FitPlan, growing: TopGrowing, columns: list[StoredColumn], n_scores: int, n_jobs: int | None
+) -> FitPlan:
     """The plan of trees on bags from disk: what memory has room for beyond blocks of rows goes to nodes."""
     assert plan.n_rows is not None
     assert plan.memory is not None
@@ -225,7 +227,7 @@ def plan_tops(plan: FitPlan, growing: TopGrowing, columns: list[StoredColumn], n
     held = growing.vote_bytes + growing.class_bytes * max(n_scores - 2, 0)
     if growing.has_tables or any(column.role in {"weight", "groups"} for column in columns):
         held += DRAW_BYTES
-    n_workers = plan.n_workers
+    n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while True:
         fixed = READING_BYTES + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
         fixed += BLOCK_ROWS * (count_row_bytes(columns) + (n_workers + 2) * (TOP_COPIES * width + TOP_ROW_BYTES))
