@@ -8,7 +8,7 @@ is exactly two rows.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -327,36 +327,37 @@ def narrow_target(target: Target, n_bits: int, n_square_bits: int) -> Target:
 
 
 def bag_target(
-    weights: Weights, target: Target, rows: NDArray[np.int32], counts: NDArray[np.int32]
+    weights: Weights, target: Target, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]
 ) -> tuple[Weights, Target]:
     """Weights and target of a bag: `rows` of the table, each `counts` times (same length, at least 1).
 
     Integers are multiplied, so a row drawn twice is two rows, exactly. `truth` stays that of the table.
     """
     target = target._replace(
-        values=target.values[rows], squares=target.squares[rows] if len(target.squares) > 1 else target.squares
+        values=target.values.take(rows),
+        squares=target.squares.take(rows) if len(target.squares) > 1 else target.squares,
     )
     outputs = target.outputs
     if outputs is not None:
-        target = target._replace(outputs=outputs._replace(values=outputs.values[:, rows]))
+        target = target._replace(outputs=outputs._replace(values=outputs.values.take(rows, axis=1)))
     is_class = target.n_classes > 0 or target.widths is not None
     if weights.is_unit and int(counts.max()) == 1:
         return weights._replace(total=len(rows)), target
     times = counts.astype(SUM)
-    held = times if weights.is_unit or not weights.is_whole else times * weights.values[rows]
+    held = times if weights.is_unit or not weights.is_whole else times * weights.values.take(rows)
     row_weight = int((held * times).sum()) / int(held.sum())  # a row that was drawn twice says nothing new
     if not is_class:
         others = () if target.outputs is None else target.outputs.values
         n_excess = max(excess_bits(values, times) for values in (target.values, *others))
         target = narrow_target(target, n_excess, excess_bits(target.squares, times))
     if not weights.is_unit:
-        values = weights.values[rows]
+        values = weights.values.take(rows)
         n_bits = excess_bits(values, times)
         times = values * times if n_bits == 0 else np.maximum(values >> n_bits, 1) * times
         weights = weights._replace(bits=weights.bits - n_bits)
     total = int(times.sum())
     if target.family == MOMENTS and target.n_classes:
-        target = target._replace(values=target.truth[rows].astype(SUM) * times)
+        target = target._replace(values=target.truth.take(rows).astype(SUM) * times)
     elif outputs is not None and outputs.widths is not None:
         target = weigh_labels(target, rows, times)
     elif target.family == MOMENTS:
@@ -372,7 +373,7 @@ def bag_target(
     return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight), target
 
 
-def weigh_labels(target: Target, rows: NDArray[np.int32], weight: NDArray[np.int64]) -> Target:
+def weigh_labels(target: Target, rows: NDArray[np.integer[Any]], weight: NDArray[np.int64]) -> Target:
     """The columns of some rows of a target of classes of several outputs, with other weights."""
     outputs = target.outputs
     assert outputs is not None

@@ -189,7 +189,7 @@ def make_settings(
     n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
     n_try = n_features if params.max_features is None else params.max_features
     is_packed = bool(
-        PACKED_SHARE * n_try <= n_features
+        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not features[IS_LISTED].any()))
         and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
         and 0 < target.n_classes <= MOST_PACKED_CLASSES
         and weights.is_whole
@@ -326,7 +326,7 @@ def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
 
 def make_frontier(n_slots: int) -> Frontier:
     """Room for open nodes, none of which is taken."""
-    ints, floats = np.zeros((10, n_slots), np.int64), np.zeros((4, n_slots))
+    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
     children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
     state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
     state[N_FREE] = n_slots

@@ -196,6 +196,7 @@ class TopGrowth(Growth):
             self.nodes.subsets[:] = 0
         frontier.node[0], frontier.key[0] = 0, node.key.astype(np.int64)
         frontier.lower[0], frontier.upper[0], frontier.cut[0] = -math.inf, math.inf, -1
+        frontier.constant[0] = 0
         self.nodes.begin[0], self.nodes.n_rows[0] = 0, node.n_rows
         state[N_WORDS] = 0
         rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists)

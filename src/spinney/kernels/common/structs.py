@@ -165,6 +165,7 @@ class Frontier(NamedTuple):
     cut: NDArray[np.int64]  # last code of branch 0, or first word of the subset; -1: not searched yet
     missing: NDArray[np.int64]  # branch of missing values; -1: the node has none
     n_branches: NDArray[np.int64]  # 2 or 3
+    constant: NDArray[np.int64]  # bits of features, of the first 64, that random tests have seen not to vary
     gain: NDArray[np.float64]  # of the test, in score units, rounded to float32; inf: not searched yet
     cut_value: NDArray[np.float64]  # as in Nodes; while the search is on, the code after the cut
     lower: NDArray[np.float64]  # least value of the node by monotone constraints, as in Nodes
@@ -177,7 +178,7 @@ class Frontier(NamedTuple):
 class ClassScratch(NamedTuple):
     """For three classes or more; None: moments (numbers, two classes). Life: node; kernels write."""
 
-    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT
+    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT, RANK, HELD
     vectors: NDArray[np.float64]  # (3, n_classes): mean shares, direction, next direction
 
 
@@ -195,7 +196,7 @@ class PackedScratch(NamedTuple):
     Life: node; kernels write.
     """
 
-    addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or class << 16 | weight
+    addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or RANK << 16 | weight
     column: NDArray[np.int32]  # (most rows + PAIR_LANES,): codes of one feature
     pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
     pair_scores: NDArray[np.float64]  # (PAIR_ROWS,): score of the cut behind a row's code

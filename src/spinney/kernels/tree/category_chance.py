@@ -26,6 +26,7 @@ from spinney._types import (
     Q_ALL,
     S_ALL,
     SDR,
+    SPREAD,
     SQUARED_ERROR,
     TARGET,
     W_ALL,
@@ -34,7 +35,7 @@ from spinney._types import (
 
 from ..common.category_chance import few_rows, no_chance
 from ..common.criteria import deviation, score_classes, score_moments, times_log
-from ..common.structs import Chance, GivenSums, OpenNode, Rows, Scratch, Settings
+from ..common.structs import Chance, OpenNode, Rows, Settings
 
 NATS = 0.7213475204444817  # half a nat, in bits: 1 / (2 log 2)
 
@@ -55,22 +56,17 @@ def sum_squares(addends: np.ndarray, lo: int, hi: int, centre: int, is_whole: bo
 
 
 @inlined
-def total_squares(node: OpenNode, rows: Rows, settings: Settings, given: GivenSums | None) -> int:
-    """The same over the rows of a node, which may be elsewhere."""
-    if given is not None:
-        return given.totals[2]
-    return sum_squares(rows.addends, node.lo, node.hi, node.centre, settings.is_whole, settings.noise_unit)
-
-
-@inlined
-def variance_of(node: OpenNode, rows: Rows, settings: Settings, totals: np.ndarray, given: GivenSums | None) -> float:
+def variance_of(node: OpenNode, rows: Rows, settings: Settings, totals: np.ndarray) -> float:
     """Variance of the target, in squared units of the sums; of two classes p (1 - p)."""
     weight = np.float64(totals[W_ALL])
     mean = np.float64(totals[S_ALL] - node.centre * totals[W_ALL]) / weight
     if settings.is_class:
         return mean * (1.0 - mean)
-    squares = total_squares(node, rows, settings, given)
-    return max(np.float64(squares) * settings.noise_unit / weight - mean * mean, 0.0)
+    if totals[SPREAD] == 0:  # once a node, not once a category
+        totals[SPREAD] = 1 + sum_squares(
+            rows.addends, node.lo, node.hi, node.centre, settings.is_whole, settings.noise_unit
+        )
+    return max(np.float64(totals[SPREAD] - 1) * settings.noise_unit / weight - mean * mean, 0.0)
 
 
 @inlined
@@ -88,14 +84,13 @@ def chance_of_numbers(
     rows: Rows,
     settings: Settings,
     xlogx: np.ndarray,
-    scratch: Scratch,
+    totals: np.ndarray,
 ) -> Chance:
     """What levels gain by chance, for numbers and two classes."""
-    totals = scratch.totals
     if settings.criterion == POISSON or settings.cat_penalty == 0.0 or n_codes <= settings.free_levels:
         return no_chance()
     weight = np.float64(totals[W_ALL])
-    variance = variance_of(node, rows, settings, totals, scratch.given)
+    variance = variance_of(node, rows, settings, totals)
     information = max(weight / settings.row_weight / np.float64(n_bins) - 1.0, 0.0)
     few = few_rows(information * variance if settings.is_class else information)
     noise = 0.0

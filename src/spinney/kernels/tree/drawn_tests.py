@@ -31,6 +31,7 @@ from spinney._types import (
 )
 
 from ..common.category_chance import no_chance
+from ..common.rng import fold
 from ..common.structs import (
     BinWalk,
     Candidate,
@@ -47,6 +48,7 @@ from ..common.structs import (
 )
 from ..common.thresholds import last_below
 from .random_tests import (
+    complete_subset,
     draw_levels,
     draw_test,
     draw_threshold,
@@ -102,7 +104,8 @@ def draw_given(feature: int, n: int, n_missing: int, node: OpenNode, table: Tabl
     n_bins = np.int64(2 if lowest < highest else 1)
     cut = highest
     if features[IS_CATEGORICAL, feature] != 0:
-        n_bins = np.int64(draw_levels(n, features[N_CODES, feature], node.test_key, feature, column, scratch.levels))
+        draw_key = fold(node.test_key, np.uint64(feature))
+        draw_levels(n, features[N_CODES, feature], draw_key, n_bins == 2, column, scratch.levels)
         cut = np.int64(1)
     elif n_bins == 2:
         cut, threshold = draw_threshold(features, table.edges, feature, lowest, highest, node.test_key)
@@ -238,6 +241,8 @@ def try_random_test(
             send_all_left(n_codes, scratch.levels)
         return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)
     threshold = drawn.threshold
+    if features[IS_CATEGORICAL, feature] != 0:
+        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
     if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
         at = features[OFFSET, feature] - 1
         last = last_below(edges, at, drawn.cut, n_codes, threshold)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined
-from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, W_ALL
+from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, SPREAD, W_ALL
 
 from ..common.bins import list_bins, list_bins_by_histogram
 from ..common.structs import GivenSums, OpenNode, Rows, Scratch
@@ -42,6 +42,7 @@ def total_moments(addends: np.ndarray, lo: int, hi: int, totals: np.ndarray, giv
     totals[W_ALL] = given.totals[0]
     totals[S_ALL] = given.totals[1]
     totals[Q_ALL] = given.totals[0]
+    totals[SPREAD] = 1 + given.totals[2]
 
 
 @inlined

@@ -61,16 +61,17 @@ def pack_addends(addends: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> N
 @inlined
 def load_column(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.ndarray) -> tuple[int, int]:
     """Copy the codes of a feature to `column`; return the lowest and the highest."""
-    lowest = np.int64(MAX_CODES)
-    highest = np.int64(0)
+    lowest = np.int32(MAX_CODES)
+    highest = np.int32(0)
     first = np.uint64(lo)
     at = np.uint64(feature)
-    for k in range(np.uint64(hi - lo)):
-        code = np.int64(codes[first + k, at])
-        column[k] = np.int32(code)
-        lowest = min(lowest, code)
-        highest = max(highest, code)
-    return lowest, highest
+    n = np.uint64(hi - lo)
+    for k in range(n):
+        column[k] = np.int32(codes[first + k, at])
+    for k in range(n):  # apart: of codes side by side the processor takes several at a time
+        lowest = min(lowest, column[k])
+        highest = max(highest, column[k])
+    return np.int64(lowest), np.int64(highest)
 
 
 @inlined
@@ -329,7 +330,7 @@ def scan_levels(
     s_absent = absent & LOW_HALF
     roots = 0.0
     chance = chance_of_numbers(
-        n_codes, n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, scratch
+        n_codes, n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, totals
     )
     for b in range(n_bins if absent != 0 else n_bins - 1):
         w_left += bins[BIN_WEIGHT, b]

@@ -27,11 +27,13 @@ from spinney._types import (
     N_MISSING,
     PRESENT,
     RIGHT,
+    SMALL_SHIFT,
     SURROGATE,
 )
 
-from ..common.bins import order_bins
+from ..common.bins import list_bins_by_keys, order_bins
 from ..common.category_chance import sum_roots
+from ..common.sorting import make_keys
 from ..common.structs import (
     BinWalk,
     Candidate,
@@ -43,15 +45,17 @@ from ..common.structs import (
     Rows,
     Scratch,
     Settings,
+    SortedKeys,
     Table,
 )
 from .candidates import none_better
 from .category_chance import chance_of_classes, chance_of_numbers
-from .given_sums import list_node_bins
+from .given_sums import has_given, list_node_bins
 from .scan_classes import fill_class_sums, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
 
+LEVELS_PER_ROW = 16  # a category of more levels for each row of a node is listed by sorting
 POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
 POWER_TOLERANCE = 1e-14
 GOLDEN_RATIO = 0.6180339887498949
@@ -79,7 +83,13 @@ def subset_moments(
     bins, totals = scratch.bins, scratch.totals
     scores = scratch.levels.scores
     n_codes = table.features[N_CODES, feature]
-    n_bins = list_node_bins(feature, n_codes, node, rows, scratch, scratch.given)
+    if not has_given(scratch.given) and n_codes > LEVELS_PER_ROW * (node.hi - node.lo):
+        # sorting few rows takes less than looking at every level
+        side = make_keys(rows.codes, node.lo, node.hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
+        ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), node.hi - node.lo, rows.addends, node.lo)
+        n_bins = list_bins_by_keys(ordered, SMALL_SHIFT, bins, totals)
+    else:
+        n_bins = list_node_bins(feature, n_codes, node, rows, scratch, scratch.given)
     if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
     for b in range(n_bins):
@@ -87,7 +97,7 @@ def subset_moments(
         scores[b] = np.float64(bins[BIN_SUM, b]) / np.float64(weight)
     order_bins(bins, scores, n_bins, settings.value_slack)
     roots = sum_roots(bins, n_bins, BIN_N if settings.is_unit else BIN_WEIGHT)
-    chance = chance_of_numbers(n_codes, n_bins, roots, node, rows, settings, table.xlogx, scratch)
+    chance = chance_of_numbers(n_codes, n_bins, roots, node, rows, settings, table.xlogx, totals)
     walk = BinWalk(n_bins, np.int64(0), chance)
     found = scan_moments(best, walk, node, settings, table.xlogx, bins, totals, scratch.rates)
     if found.cut >= 0:
