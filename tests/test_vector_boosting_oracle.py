@@ -140,7 +140,7 @@ def cases(draw):
     return case, [list(row) for row in zip(*targets, strict=True)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cases())
 def test_rounds_are_those_of_the_naive_engine(case_and_targets):
     check_rounds(*case_and_targets)
@@ -154,6 +154,7 @@ def draw_targets(case, n_outputs=3):
 
 @pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 @pytest.mark.parametrize("loss", ["squared_error", "softmax"])
+@pytest.mark.sampled(2)  # the plain engine takes seconds of each
 def test_rounds_of_a_larger_table(loss):
     """Wide columns, which take two bytes, more cuts than are judged at once, more levels than a word has bits."""
     params = {
@@ -163,7 +164,7 @@ def test_rounds_of_a_larger_table(loss):
         "reg_lambda": 0.5,
         "cat_penalty": 1.0,
     }
-    case = single.draw_case(loss, 200, params=params)
+    case = single.draw_case(loss, 90, params=params)
     assert check_rounds(case, None if case.n_classes else draw_targets(case)) >= 10
 
 
@@ -212,8 +213,8 @@ def test_cells_that_are_not_kept(monkeypatch):
     assert kept.growth.keeps_cells
     monkeypatch.setattr(vector_boost, "MOST_BYTES", 0)
     never = run(case, 3)
-    monkeypatch.setattr(vector_boost, "MOST_BYTES", 10 * never.growth.table.histogram_size * 8)
-    monkeypatch.setattr("spinney.tree.boost.FIRST_SLOTS", 8)
+    monkeypatch.setattr(vector_boost, "MOST_BYTES", 5 * never.growth.table.histogram_size * 8)
+    monkeypatch.setattr("spinney.tree.boost.FIRST_SLOTS", 4)
     later = run(case, 3)
     assert not never.growth.keeps_cells
     assert not later.growth.keeps_cells

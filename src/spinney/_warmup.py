@@ -93,8 +93,23 @@ def warmup() -> None:
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
     for function in (exp, log, log2):
         function(np.ones(MANY))
+    _grow_others(X, y)
     _grow_textbook(X, y)
     _boost(X, y)
+
+
+def _grow_others(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    """Compile the variants of growing for medians, several outputs (of classes too) and times until an event."""
+    import numpy as np
+
+    from spinney.estimators.cart import CARTRegressor
+    from spinney.estimators.forest_survival import RandomForestSurvival
+
+    times = 1.0 + y
+    for categorical in (None, [0]):
+        CARTRegressor(criterion="absolute_error", categorical_features=categorical).fit(X, y)
+        CARTRegressor(categorical_features=categorical).fit(X, np.stack([y, -y], axis=1))
+        RandomForestSurvival(1, categorical_features=categorical, min_samples_leaf=1).fit(X, times)
 
 
 def _grow_textbook(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:

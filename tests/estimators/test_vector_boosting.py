@@ -1,6 +1,7 @@
 """Boosting with one tree a round: several outputs, and many classes; XGBoost's, files, warm starts, what is refused."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.utils.estimator_checks import check_regressor_multioutput
 import plain_reader
 import spinney
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
+from spinney.tree.broken import BrokenTreeError
 
 PLAIN = {
     "n_estimators": 6, "learning_rate": 0.3, "subsample": 1.0, "max_features": None, "max_leaf_nodes": 8,
@@ -240,6 +242,24 @@ def test_files_pickles_and_predictors(is_class, tmp_path):
     assert predictor.n_numbers == (1 if is_class else 3)
     assert predictor.predict_trees(X).shape == (6, len(X), expected.shape[1])
     np.testing.assert_array_equal(predictor.feature_importances, model.feature_importances_)
+
+
+def test_leaves_that_do_not_fit_the_scores_are_refused():
+    """A damaged file must not lead a kernel beside the answers of a leaf."""
+    X, Y = make_table(15)
+    predictor = regressor().fit(X, Y).predictor()
+    predictor.check()
+    forest = predictor.forest
+    broken = [
+        {"start": np.zeros(2)}, {"start": np.zeros(4)}, {"start": np.zeros(1), "link": "identity"},
+        {"forest": replace(forest, answers=forest.answers[:, :2])}, {"n_rounds": 7},
+        {"forest": replace(forest, widths=np.array([1, 1, 1]))},
+    ]  # fmt: skip
+    for parts in broken:
+        with pytest.raises(BrokenTreeError):
+            replace(predictor, **parts).check()
+    with pytest.raises(BrokenTreeError):
+        replace(forest, answers=forest.answers[:-1]).check()
 
 
 @pytest.mark.parametrize("is_class", [False, True])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.ensemble.boosting import Boosting, leaf_units
-from spinney.kernels.common.structs import Gradients, LeafSums
+from spinney.kernels.common.structs import Gradients
 from spinney.tree.predict import add_answers
 from spinney.tree.vector_boost import VectorGrowth
 
@@ -110,20 +110,18 @@ class VectorBoosting(Boosting):
 
     def settle_outputs(self, n_nodes: int, sizes: list[tuple[float, float]]) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves, (n_raw, n_nodes)."""
-        growth, store, n_workers = self.growth, self.store, self.team.n_workers
+        growth, store = self.growth, self.store
         n_raw = self.loss.n_raw
         values, weight = np.empty((n_raw, n_nodes)), np.zeros(n_nodes)
         gain = np.zeros(n_nodes)
         for k in reversed(range(n_raw)):  # the first score is written last, and its value is that of the leaf
             scale = leaf_units(*sizes[k])
-            sums = LeafSums(*np.zeros((2, n_workers, n_nodes), np.int64))
-
-            def add(lo: int, hi: int, k: int = k, scale: Any = scale, sums: LeafSums = sums) -> None:
-                shard = min(lo // self.rows_of_part, n_workers - 1)
-                self.sum_leaves(None, shard, lo, hi, self.derivatives[k], scale, growth.leaf, self.is_in, sums)
-
-            self.share(add)
-            values[k] = self.write_tree(growth, n_nodes, sums, scale)
+            sums = self.sum_by_leaf(n_nodes, self.derivatives[k], scale)
+            values[k] = self.write_tree(growth, n_nodes, self.in_bag(sums), scale)
+            if self.outside is not None:  # judged by what rows of the bag say alone
+                self.outside.raw[k] += values[k, growth.leaf[self.outside.rows]]
+            if self.fills_leaves:
+                values[k] = self.write_tree(growth, n_nodes, sums, scale)
             nodes = slice(store.n_nodes, store.n_nodes + n_nodes)
             weight += store.weight[nodes]
             gain = store.weight[nodes] * store.gain[nodes]

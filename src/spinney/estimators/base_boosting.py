@@ -397,7 +397,13 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             effort=float(self.effort),
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
+            fills_leaves=self._fills_leaves(data.loss),
         )
+
+    def _fills_leaves(self, loss: Loss) -> bool:
+        """Whether "auto" has all rows give leaves their values: rows drawn by rule, leaves that are Newton's steps."""
+        is_drawn = self.subsample == AUTO and self.sampling == "uniform"
+        return is_drawn and loss.leaf == "newton" and not self._shares_trees(loss)
 
     def _choose_params(self, size: TableSize) -> dict[str, Any]:
         """Parameters that have a rule, as given or by it."""
@@ -414,7 +420,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def _watch_out_of_bag(self, params: BoostParams, size: TableSize) -> OutOfBagCurve | None:
         """What notes the loss of out-of-bag rows: where it is to stop the rounds, or `subsample` was asked for."""
         if self._stops_out_of_bag(params, size):
-            return OutOfBagCurve(stop=OutOfBagStop())
+            return OutOfBagCurve(stop=OutOfBagStop(is_squared=self.loss == "squared_error"))
         is_wanted = size.has_value and params.subsample < 1.0 and self.subsample != AUTO
         return OutOfBagCurve() if is_wanted else None
 
@@ -427,12 +433,14 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
             reg_lambda=scale(float(chosen["reg_lambda"]), -power),
+            lambda_falls=self.reg_lambda is None and data.loss.n_classes > 0,
             reg_alpha=scale(float(self.reg_alpha), -power - data.exponent),
             gamma=scale(float(self.gamma), -power - 2 * data.exponent),
             pruning=self.pruning,
             learning_rate=float(chosen["learning_rate"]),
             subsample=float(chosen["subsample"]),
             sampling=self.sampling,
+            leaf_rows=chosen["leaf_rows"],
             drop_rate=float(self.drop_rate),
             skip_drop=float(self.skip_drop),
             max_features=None if max_features == n_features else max_features,

@@ -146,6 +146,11 @@ def refuse_clashes(estimator: Any) -> None:
             "sampling='gradient' multiplies derivatives, which the leaves of newton=False and of the losses "
             "'absolute_error', 'quantile' and 'huber' are not made of: use sampling='uniform'"
         )
+    if estimator.sampling == "gradient" and estimator.leaf_rows == "all":
+        raise ValueError(
+            "leaf_rows='all' takes every row for itself, and sampling='gradient' has drawn rows stand for others: use "
+            "leaf_rows='bag'"
+        )
     if estimator.drop_rate:
         for name in ("n_iter_no_change", "warm_start", "checkpoint"):
             if getattr(estimator, name):

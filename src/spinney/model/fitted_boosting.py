@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SEEDS = 2**31  # seeds are below
+LEAF_ROWS = ("bag", "all")
 HASHED = {"y", "sample_weight or class_weight", "loss"}  # always; others where there are any
 
 
@@ -74,7 +75,7 @@ class FittedBoosting:
     max_features : int
         Drawn per node.
     chosen : dict, or None in files of older versions
-        The parameters that may be "auto", as numbers.
+        The parameters that may be "auto", as they were used.
     class_factors : float64 (n_classes,), or None
         What the weight of a row of each class is multiplied by.
     hashes : dict
@@ -220,9 +221,10 @@ def find_factor_fault(fitted: FittedBoosting) -> str | None:
 
 
 def find_chosen_fault(chosen: dict[Any, Any] | None) -> str | None:
-    """Parameters have names, and are finite numbers or None."""
+    """Parameters have names, and are finite numbers, None, or say which rows leaves have their values of."""
     for name, value in (chosen or {}).items():
         is_number = type(value) in {int, float} and math.isfinite(value)
-        if not isinstance(name, str) or not (value is None or is_number):
+        is_word = name == "leaf_rows" and value in LEAF_ROWS
+        if not isinstance(name, str) or not (value is None or is_number or is_word):
             return f"the chosen parameter {name!r:.40} is {value!r:.40}"
     return None

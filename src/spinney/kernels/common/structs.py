@@ -240,6 +240,27 @@ class MedianScratch(NamedTuple):
     blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
 
 
+class TimeScratch(NamedTuple):
+    """For times until an event, see `tree.scan_logrank`; None: other targets. Life: node; kernels write.
+
+    A code is the number of the table's times of events up to the time of a row, 0 .. n; an event comes at the last of
+    these. A place is the same among the times of the node's events.
+    """
+
+    code: NDArray[np.int64]  # (rows of the table,); kernels read
+    events: NDArray[np.int64]  # (n + 1,): weight of the node's events by code
+    leaving: NDArray[np.int64]  # (n + 1,): weight of the node's rows by code
+    place: NDArray[np.int64]  # (n + 1,): by code
+    died: NDArray[np.int64]  # (n + 1,): weight of events at the k-th time of the node
+    risk: NDArray[np.int64]  # (n + 1,): weight of the rows at risk then
+    left: NDArray[np.int64]  # (2, n + 1): weight of the rows on the left by place, and of their events by time
+    missing: NDArray[np.int64]  # the same of missing ones
+    hazard: NDArray[np.float64]  # (n + 1,): cumulative hazard of the node by place
+    n_times: NDArray[np.int64]  # (1,): times of the node
+    unit: int  # weight of a row of weight 1; 0: weights are not whole
+    scale: float  # of residuals, whose sums are whole numbers
+
+
 class OutputScratch(NamedTuple):
     """For several outputs, see `tree.scan_outputs`; None: one. Life: node; kernels write."""
 
@@ -252,6 +273,7 @@ class OutputScratch(NamedTuple):
     blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
     n_entropies: int  # outputs whose entropies are added up, each of several columns; 0: squared errors are
     xlogx: NDArray[np.int64]  # as `Table.xlogx`, for entropies
+    times: TimeScratch | None  # None: numbers or classes
 
 
 class KeptSurrogates(NamedTuple):

@@ -19,7 +19,7 @@ from ..common.ties import bar_above
 from .candidates import cut_between, none_better
 
 ROWS_PER_CODE = 4  # counting sort up to so many codes for each row
-SUMS_FOR_ROW = 2  # a histogram of up to so many sums for each row
+SUMS_FOR_ROW = 6  # a histogram of up to so many sums for each row
 SHIFT = 16
 S16 = np.uint64(16)
 LOW_HALF = np.uint64(0xFFFF)

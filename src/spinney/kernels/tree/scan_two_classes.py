@@ -337,7 +337,7 @@ def scan_levels(
         left += bins[BIN_SUM, b]
         roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
         rise, run = score_cut(w_left, left, weight, total)
-        if chance.noise > 0.0:
+        if chance.noise > 0.0 and rise >= floor_below(top) * run:  # else it cannot win, whatever its luck
             rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
         if rise > bar * run:
             top = rise / run
@@ -346,7 +346,7 @@ def scan_levels(
             branch = np.int64(1)
         if absent != 0 and b < n_bins - 1:
             rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
-            if chance.noise > 0.0:
+            if chance.noise > 0.0 and rise >= floor_below(top) * run:
                 rise = run * less_luck(rise / run, chance, roots, w_left + w_absent, weight - w_left - w_absent)
             if rise > bar * run:
                 top = rise / run
