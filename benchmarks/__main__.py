@@ -23,6 +23,7 @@ QUESTIONS = (
     "ranking",
     "survival",
     "variants",
+    "vectors",
     "textbook",
     "files",
     "prediction",
@@ -42,11 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--append", type=Path, metavar="FILE", help="add the rows to this Markdown file")
     ranks = parser.add_argument_group("ranks")
-    ranks.add_argument("--cache", type=Path, metavar="FILE", help="keep the scores of peers in this JSON file")
+    ranks.add_argument("--cache", type=Path, metavar="FILE", help="where the scores of peers are kept, a JSON file")
     ranks.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a parameter of ours"
     )
     ranks.add_argument("--table", dest="tables", action="append", metavar="NAME", help="take this table alone")
+    ranks.add_argument("--known", action="store_true", help="take the seeds that all peers have been scored on")
+    ranks.add_argument("--stopped", action="store_true", help="peers of up to 2,000 rounds that stop early")
     ranks.add_argument("--seeds", type=int, metavar="N", help="seeds to draw folds by (default: 5)")
     prediction = parser.add_argument_group("prediction")
     prediction.add_argument("--shape", dest="shapes", action="append", metavar="NAME", help="take these trees alone")
@@ -66,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
             "settings": read_settings(parser, options.settings),
             "tables": options.tables,
             "seeds": options.seeds,
+            "known": options.known,
+            "stopped": options.stopped,
         },
         "prediction": {"shapes": options.shapes},
         "larger_than_memory": {"n_rows": options.rows},

@@ -215,6 +215,6 @@ def splits(scale: Scale) -> list[Split]:
 
 
 def all_splits(scale: Scale) -> list[Split]:
-    """The tables forests are measured on: two more, which have categories."""
-    mixed = (adult(scale), kddcup(scale))
+    """The tables forests are measured on: four more, which have categories."""
+    mixed = (adult(scale), kddcup(scale), mushroom(scale), flights(scale))
     return [*splits(scale), *(split for split in mixed if split is not None)]

@@ -14,6 +14,9 @@ A node is split as follows:
      moves v, that is 1/2 T(G)^2 / (H + lambda), T being the soft threshold by alpha. A subset of levels has its gain
      less cat_penalty times what its levels gain by chance (`luck_of`).
 
+A tree of several outputs (`grow_outputs`) has a problem for each: scores, and what levels gain by chance, are added up
+over them, levels are put in the order of each in turn, H in limits is their mean, and a leaf has a value for each.
+
 Sums of rows are exact and rounded once: candidates that part the rows alike have the same gain, to the bit. Others
 whose gains are closer than `TIE` count as equal. A *guide* is a tree that another implementation grew on the same rows:
 where sums rounded by up to `rounding` leave a choice open, the guide's choice is taken, and nowhere else.
@@ -45,7 +48,7 @@ class Node:
     n_rows: int
     G: float
     H: float
-    value: float  # the raw score that its rows get if it is a leaf, before the learning rate
+    value: float  # the raw score that its rows get if it is a leaf, before the learning rate; a list of several outputs
     depth: int
     rows: list[int]
     feature: int | None = None
@@ -156,6 +159,7 @@ class Problem:
     monotone: Sequence[int] | None = None  # -1, 0, 1 per feature
     interactions: Sequence[Sequence[int]] | None = None
     rounding: float = 0.0  # of G and H, relative to the sums of all |g| and h
+    outputs: tuple[Problem, ...] = ()  # of the first of several: all of them, in their order
 
     @property
     def n_features(self) -> int:
@@ -206,7 +210,36 @@ def grow(
         bins=bins or [None] * len(columns),
         **parameters,
     )
-    rows = [i for i, weight in enumerate(weights) if weight > 0]
+    return grow_problem(problem, [i for i, weight in enumerate(weights) if weight > 0], guide)
+
+
+def grow_outputs(
+    columns: Sequence[Sequence[float]],
+    g: Sequence[Sequence[float]],
+    h: Sequence[Sequence[float]],
+    weights: Sequence[float],
+    *,
+    n_levels: Sequence[int] | None = None,
+    bins: Sequence[Sequence[tuple[float, float]] | None] | None = None,
+    guide: object | None = None,
+    **parameters,
+) -> Node:
+    """Grow a tree for several outputs; g[k], h[k] are the derivatives of the rows by output k."""
+    problems = tuple(
+        Problem(
+            columns=columns,
+            of_rows=whole_rows(weights, *of_output),
+            n_levels=n_levels or [0] * len(columns),
+            bins=bins or [None] * len(columns),
+            **parameters,
+        )
+        for of_output in zip(g, h, strict=True)
+    )
+    first = replace(problems[0], outputs=problems)
+    return grow_problem(first, [i for i, weight in enumerate(weights) if weight > 0], guide)
+
+
+def grow_problem(problem: Problem, rows: list[int], guide: object | None) -> Node:
     root, root_open = make_node(problem, rows, 0, Bounds(), frozenset(), guide)
     waiting = [root_open] if root_open else []  # in order of creation
     n_leaves = 1
@@ -225,7 +258,8 @@ def make_node(
 ) -> tuple[Node, OpenNode | None]:
     """The node of these rows, as a leaf, and its best candidate if it may be split."""
     sums = add_up(problem, rows)
-    node = Node(sums.n_rows, sums.G, sums.H, value_of(problem, sums, bounds), depth, rows)
+    value = [value_of(one, sums_in(one, sums), bounds) for one in problem.outputs] or value_of(problem, sums, bounds)
+    node = Node(sums.n_rows, sums.G, mean_h(problem, sums), value, depth, rows)
     if (problem.max_depth is not None and depth >= problem.max_depth) or len(rows) < problem.min_samples_split:
         return node, None
     scored = score_candidates(problem, sums, rows, bounds, used, guide)
@@ -273,7 +307,7 @@ def split(problem: Problem, item: OpenNode) -> list[OpenNode]:
     node, best = item.node, item.best.candidate
     node.feature, node.threshold, node.subset = best.feature, best.threshold, best.subset
     # A tie of the two H goes to branch 0.
-    heavier = 1 if best.sums[1].H > best.sums[0].H else 0
+    heavier = 1 if mean_h(problem, best.sums[1]) > mean_h(problem, best.sums[0]) else 0
     node.missing_branch = heavier if best.missing_branch is None else best.missing_branch
     if best.subset is not None and node.missing_branch == 0:
         node.subset = best.subset | (set(range(problem.n_levels[best.feature])) - best.present)
@@ -321,7 +355,7 @@ def score_candidates(
     """Every allowed candidate in the order of the tie rule; of those that part the rows alike, the first."""
     scored, divisions = [], set()
     for feature in allowed_features(problem, used):
-        for candidate in candidates(problem, feature, rows, guide):
+        for candidate in candidates_of_all(problem, feature, rows, guide):
             key = (candidate.division, feature if candidate.subset and problem.cat_penalty else None)
             if key not in divisions and is_allowed(problem, candidate, bounds):
                 divisions.add(key)
@@ -338,25 +372,34 @@ def luck_of(problem: Problem, sums: Sums, rows: list[int], candidate: Candidate)
     if candidate.subset == candidate.present:  # known rows against missing ones
         return 0.0, 0.0
     column = problem.columns[candidate.feature]
-    levels = {level: add_up(problem, [i for i in rows if column[i] == level]).H for level in sorted(candidate.present)}
-    squares = math.fsum(problem.of_rows[i].G ** 2 / problem.of_rows[i].weight for i in rows)
-    noise = problem.cat_penalty * squares / sums.H / 2
-    few = 1 / (1 + sums.H / len(levels))
+    of_levels = {level: add_up(problem, [i for i in rows if column[i] == level]) for level in sorted(candidate.present)}
+    levels = {level: mean_h(problem, of_level) for level, of_level in of_levels.items()}
+    noise = relative = 0.0
+    for one in problem.outputs or (problem,):
+        worth, doubt = noise_of(one, sums_in(one, sums), rows)
+        noise, relative = noise + worth, max(relative, doubt)
+    few = 1 / (1 + mean_h(problem, sums) / len(levels))
     roots = math.fsum(math.sqrt(H) for H in levels.values())
     share = math.fsum(math.sqrt(levels[level]) for level in candidate.subset) / roots
     spread = share * (1 - share)
     density = (1 - few) * 1.342 * spread**0.875 + few * math.sqrt(spread)
-    left, right = (part.H for part in candidate.sums)
+    left, right = (mean_h(problem, part) for part in candidate.sums)
     gain = (roots * density) ** 2 * (1 / left + 1 / right)
-    errors = problem.errors
+    error = max(one.errors[1] for one in problem.outputs or (problem,))
+    relative += error * (1 / left + 1 / right + 4 * math.fsum(1 / math.sqrt(H) for H in levels.values()) / roots)
+    return noise * max(gain - 4 / math.pi, 0.0), noise * gain * (relative + TIE)
+
+
+def noise_of(problem: Problem, sums: Sums, rows: list[int]) -> tuple[float, float]:
+    """What a unit of luck is worth among some rows, and how much rounding may change that, relative to it."""
+    squares = math.fsum(problem.of_rows[i].G ** 2 / problem.of_rows[i].weight for i in rows)
     sizes = math.fsum(abs(problem.of_rows[i].G) / problem.of_rows[i].weight for i in rows)
-    relative = 2 * errors[0] * sizes / squares if squares else 0.0
+    relative = 2 * problem.errors[0] * sizes / squares if squares else 0.0
     if problem.rounding and squares and not all(row.weight.is_integer() for row in problem.of_rows):
         whole = total(problem, problem.of_rows)
         coarse = COARSE * whole.weight / sum(row.weight > 0 for row in problem.of_rows)
         relative += coarse * math.fsum((problem.of_rows[i].G / problem.of_rows[i].weight) ** 2 for i in rows) / squares
-    relative += errors[1] * (1 / left + 1 / right + 4 * math.fsum(1 / math.sqrt(H) for H in levels.values()) / roots)
-    return noise * max(gain - 4 / math.pi, 0.0), noise * gain * (relative + TIE)
+    return problem.cat_penalty * squares / sums.H / 2, relative
 
 
 def allowed_features(problem: Problem, used: frozenset[int]) -> list[int]:
@@ -367,6 +410,15 @@ def allowed_features(problem: Problem, used: frozenset[int]) -> list[int]:
     sets = [set(group) for group in problem.interactions]
     sets.append(set(features) - set().union(*sets))
     return [j for j in features if any(used | {j} <= group for group in sets)]
+
+
+def candidates_of_all(problem: Problem, feature: int, rows: list[int], guide: object | None) -> list[Candidate]:
+    """Every candidate of one feature; levels go in the order of each output in turn."""
+    if not problem.outputs:
+        return candidates(problem, feature, rows, guide)
+    orders = problem.outputs if problem.n_levels[feature] else problem.outputs[:1]
+    found = [one for order in orders for one in candidates(order, feature, rows, guide)]
+    return [replace(one, sums=tuple(sums_in(problem, part) for part in one.sums)) for one in found]
 
 
 def candidates(problem: Problem, feature: int, rows: list[int], guide: object | None) -> list[Candidate]:
@@ -468,7 +520,7 @@ def is_allowed(problem: Problem, candidate: Candidate, bounds: Bounds) -> bool:
     for sums in candidate.sums:
         if (
             sums.n_rows < problem.min_samples_leaf
-            or problem.min_child_weight > sums.H
+            or problem.min_child_weight > mean_h(problem, sums)
             or sums.weight < problem.min_weight_leaf
         ):
             return False
@@ -498,6 +550,18 @@ def whole_rows(weights: Sequence[float], g: Sequence[float], h: Sequence[float])
     wholes, units = zip(*(to_whole(numbers) for numbers in zip(*triples, strict=True)), strict=True)
     unit = tuple(one.denominator for one in units)
     return [Sums(1 << i, whole, unit) for i, whole in enumerate(zip(*wholes, strict=True))]
+
+
+def sums_in(problem: Problem, sums: Sums) -> Sums:
+    """The sums of the same rows in another problem: that of another output."""
+    return add_up(problem, [i for i in range(len(problem.of_rows)) if sums.rows >> i & 1])
+
+
+def mean_h(problem: Problem, sums: Sums) -> float:
+    """H, of several outputs their mean."""
+    if not problem.outputs:
+        return sums.H
+    return math.fsum(sums_in(one, sums).H for one in problem.outputs) / len(problem.outputs)
 
 
 def add_up(problem: Problem, rows: Iterable[int]) -> Sums:
@@ -530,15 +594,16 @@ def score(problem: Problem, sums: Sums, bounds: Bounds) -> float:
 
 def score_candidate(problem: Problem, sums: Sums, candidate: Candidate, bounds: Bounds) -> Scored:
     """The gain of a candidate, and how well it is known."""
-    together = score(problem, sums, bounds)
-    scores = [score(problem, part, bounds) for part in candidate.sums]
-    scale = sum(map(abs, scores)) + abs(together)
-    doubt = TIE * scale
-    for part in (sums, *candidate.sums):
-        value = abs(value_of(problem, part, bounds)) + ratio(problem.errors[0], part.H + problem.reg_lambda)
-        doubt += value * problem.errors[0] + value**2 / 2 * problem.errors[1]
-    gain = math.fsum([*scores, -together, -problem.gamma])
-    return Scored(candidate, gain, scale, doubt)
+    terms, doubt = [], 0.0
+    for one in problem.outputs or (problem,):
+        parts = [sums_in(one, part) if problem.outputs else part for part in (sums, *candidate.sums)]
+        scores = [score(one, part, bounds) for part in parts]
+        terms += [-scores[0], *scores[1:]]
+        for part in parts:
+            value = abs(value_of(one, part, bounds)) + ratio(one.errors[0], part.H + one.reg_lambda)
+            doubt += value * one.errors[0] + value**2 / 2 * one.errors[1]
+    scale = math.fsum(map(abs, terms))
+    return Scored(candidate, math.fsum([*terms, -problem.gamma]), scale, doubt + TIE * scale)
 
 
 # ------------------------------------------------------------------------------------------------------------- losses
@@ -732,6 +797,22 @@ def grow_round(
                 node.value = newton_step(g, h, weights, node.rows, **parameters)
         trees.append(tree)
     return trees
+
+
+def grow_vector_round(
+    columns: Sequence[Sequence[float]],
+    derivatives: Sequence[Sequence[tuple[float, float]]],
+    weights: Sequence[float],
+    *,
+    newton: bool = True,
+    **parameters,
+) -> Node:
+    """One tree for all raw scores; derivatives[i][k] are those of row i by raw score k."""
+    g, h = ([[row[k][which] for row in derivatives] for k in range(len(derivatives[0]))] for which in range(2))
+    tree = grow_outputs(columns, g, h if newton else [[1.0] * len(row) for row in h], weights, **parameters)
+    for node in walk(tree) if not newton else ():
+        node.value = [newton_step(*pair, weights, node.rows, **parameters) for pair in zip(g, h, strict=True)]
+    return tree
 
 
 def newton_step(

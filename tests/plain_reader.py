@@ -93,6 +93,11 @@ def answer(predictor, row):
 
 def find_leaf(forest, t, row):
     """The float64 of the leaf of a row in tree t."""
+    return as_float(forest["hot"][find_node(forest, t, row)][0])
+
+
+def find_node(forest, t, row):
+    """The leaf of a row in tree t, counted from the first node of the forest."""
     root, n_features = forest["first_node"][t], len(forest["n_levels"])
     node = root
     while True:
@@ -100,7 +105,7 @@ def find_leaf(forest, t, row):
         test, child = link & 0xFFFFFFFF, link >> 32
         feature, missing, kind = test >> 4, test >> 2 & 3, test & 3
         if feature == n_features:
-            return as_float(word)
+            return node
         value = row[feature]
         if math.isnan(value):
             branch = missing
@@ -135,10 +140,16 @@ def vote(predictor, row):
 
 
 def add_rounds(predictor, row):
-    raw = list(predictor["start"])
-    for t in range(predictor["n_rounds"] * len(raw)):
-        raw[t % len(raw)] += find_leaf(predictor["forest"], t, row)
+    raw, forest = list(predictor["start"]), predictor["forest"]
+    if forest.get("answers") is not None:
+        for t in range(predictor["n_rounds"]):
+            raw = [a + b for a, b in zip(raw, forest["answers"][find_node(forest, t, row)], strict=True)]
+    else:
+        for t in range(predictor["n_rounds"] * len(raw)):
+            raw[t % len(raw)] += find_leaf(forest, t, row)
     link = predictor["link"]
+    if link == "outputs":
+        return [math.ldexp(score, predictor["exponent"]) for score in raw]
     if predictor["classes"] is not None and len(predictor["classes"]) == 1:
         return [1.0]
     if link == "quantiles":

@@ -22,6 +22,7 @@ from spinney import (
     ID3Regressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomForestSurvival,
     StackingClassifier,
     StackingRegressor,
 )
@@ -130,6 +131,9 @@ MODELS = {  # name: estimator, classes, options of the data
         GradientBoostingSurvival(**plain(loss="aft", distribution="extreme", n_estimators=5)), 0,
         {"to_target": to_times},
     ),
+    "forest times": (
+        RandomForestSurvival(n_estimators=25, oob_score=True, random_state=4, **WITH_LEVELS), 0, {"to_target": to_times}
+    ),
     "stacking": (
         StackingClassifier(
             [("forest", RandomForestClassifier(n_estimators=5)), ("tree", C45Classifier())],
@@ -152,7 +156,7 @@ MODELS = {  # name: estimator, classes, options of the data
     "boosting defaults": (GradientBoostingClassifier(random_state=4, **WITH_LEVELS), 3, {}),
 }  # fmt: skip
 OF_SEVERAL_KINDS = [  # whose members are no trees of one forest, so that there is no predictor
-    "bagging c45", "adaboost id3", "stacking", "stacking named", "stacking numbers"
+    "bagging c45", "adaboost id3", "forest times", "stacking", "stacking named", "stacking numbers"
 ]  # fmt: skip
 LOSSES = {"gradient": (gradient, hessian)}
 

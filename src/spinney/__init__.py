@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
     from spinney.estimators.cluster_fits import plan_fit
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
+    from spinney.estimators.forest_survival import RandomForestSurvival
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.estimators.id3 import ID3Classifier, ID3Regressor
     from spinney.estimators.oob_selector import OOBSelector
@@ -60,6 +61,7 @@ _HOMES = {
     "GradientBoostingRanker": "spinney.estimators.ranker",
     "GradientBoostingRegressor": "spinney.estimators.gradient_boosting",
     "GradientBoostingSurvival": "spinney.estimators.survival",
+    "RandomForestSurvival": "spinney.estimators.forest_survival",
     "ID3Classifier": "spinney.estimators.id3",
     "ID3Regressor": "spinney.estimators.id3",
     "OOBSelector": "spinney.estimators.oob_selector",
@@ -119,6 +121,7 @@ __all__ = [
     "Predictor",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomForestSurvival",
     "StackingClassifier",
     "StackingRegressor",
     "__version__",

@@ -65,8 +65,8 @@ NEEDS_THREADS = 3  # the next node is large enough to share out
 NEEDS_MANY = 4  # several small nodes can be made ready side by side
 
 # positions in the driver's `state` and `control`
-N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES = range(8)
-STATE_SIZE = 8
+N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES, CONSTANT = range(9)
+STATE_SIZE = 9
 # of the driver of boosting: what is to be done, slot of the node at hand, its smaller child by a guess (-1: no child
 # will be split) and the slot of that, packed sum of the root, slots in the batch, splits, whether nodes were made ready
 # that may not be needed
@@ -108,8 +108,9 @@ FEATURE_ROWS = 6  # code c of feature j has its values at OFFSET + c - 1; a binn
 LOW, HIGH = range(2)
 
 # totals (int64): sums over the rows of a node, and over its rows with a missing value
-N_ALL, W_ALL, S_ALL, Q_ALL, N_MISSING, W_MISSING, S_MISSING, Q_MISSING = range(8)
-TOTALS_SIZE = 8
+# SPREAD: squares as the noise of categories asks for them, plus 1; 0: not summed yet
+N_ALL, W_ALL, S_ALL, Q_ALL, N_MISSING, W_MISSING, S_MISSING, Q_MISSING, SPREAD = range(9)
+TOTALS_SIZE = 9
 
 # bins (int64): the rows of a node with one code
 BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, BIN_SQUARE = range(5)
@@ -117,7 +118,9 @@ BIN_ROWS = 5
 
 # sums (int64): weights per class, for three classes or more; PRESENT lists the classes of the node
 ALL, LEFT, RIGHT, MISSING, PRESENT = range(5)
-CLASS_ROWS = 5
+# packed addends count the classes of the node from 0: RANK is a class's number, HELD the weight of each number
+RANK, HELD = range(5, 7)
+CLASS_ROWS = 7
 
 # textbook trees: two more rows of the sums of classes, f(weight) per class on both sides of a cut
 LEFT_POWER, RIGHT_POWER = range(5, 7)

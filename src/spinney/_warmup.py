@@ -93,8 +93,23 @@ def warmup() -> None:
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
     for function in (exp, log, log2):
         function(np.ones(MANY))
+    _grow_others(X, y)
     _grow_textbook(X, y)
     _boost(X, y)
+
+
+def _grow_others(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    """Compile the variants of growing for medians, several outputs (of classes too) and times until an event."""
+    import numpy as np
+
+    from spinney.estimators.cart import CARTRegressor
+    from spinney.estimators.forest_survival import RandomForestSurvival
+
+    times = 1.0 + y
+    for categorical in (None, [0]):
+        CARTRegressor(criterion="absolute_error", categorical_features=categorical).fit(X, y)
+        CARTRegressor(categorical_features=categorical).fit(X, np.stack([y, -y], axis=1))
+        RandomForestSurvival(1, categorical_features=categorical, min_samples_leaf=1).fit(X, times)
 
 
 def _grow_textbook(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
@@ -144,6 +159,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
                     **drawn,
                 )
                 threaded.fit(tall, tall[:, 0])
+                threaded.fit(tall, tall[:, :2])  # one tree for two outputs
     few = {"n_estimators": FEWEST_TREES, "min_samples_leaf": 1, **whole}
     numeric = GradientBoostingRegressor(**few).fit(tall, tall[:, 0])
     packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
@@ -151,6 +167,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         numeric.predict(values)
         _jit.load_compiled().predict.one_row.add_up(packed, values[0], np.zeros(1))
         _score(numeric.forest_, values)
+    GradientBoostingRegressor(**few).fit(tall, tall[:, :2]).predict(tall[:64])
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)

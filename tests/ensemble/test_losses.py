@@ -13,7 +13,7 @@ from scipy.special import softmax as scipy_softmax
 from sklearn._loss import loss as peer
 
 from fast import compiled
-from spinney import GradientBoostingRegressor, _jit
+from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.links import LINKS, respond, respond_one
 from spinney.ensemble.loss_names import make_loss
@@ -358,11 +358,29 @@ def test_losses_are_summed_by_block(name):
     sums = [np.cumsum(weight[block] * each[block])[-1] for block in (slice(BLOCK), slice(BLOCK, n))]
     weights = [np.cumsum(weight[block])[-1] for block in (slice(BLOCK), slice(BLOCK, n))]
     assert loss.value(y, weight, raw) == math.fsum(sums) / math.fsum(weights)
-    interpreted_sums = np.empty((2, 2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinney.ensemble.losses.kernels", lambda _: _jit.interpreted())
-        loss._sum_losses(y, weight, raw, interpreted_sums)
-    np.testing.assert_array_equal(interpreted_sums, np.transpose([sums, weights]))
+    gradients = Gradients(np.empty(n), np.empty(n), weight, False)
+    for kernels in (compiled(), _jit.interpreted()):
+        found = np.empty((2, 2))
+        loss._sum_losses(kernels, y, weight, raw, found)
+        np.testing.assert_array_equal(found, np.transpose([sums, weights]))
+        p, found = np.full_like(raw, np.nan), np.empty((2, 2))
+        for lo, hi in ((BLOCK, n), (0, BLOCK), (n, n)):
+            loss.sum_rows(kernels, RoundRows(y, raw, gradients, np.empty((2, 4)), p), found, lo, hi)
+        np.testing.assert_array_equal(found, np.transpose([sums, weights]))
+        if name == "softmax":
+            np.testing.assert_allclose(p, scipy_softmax(raw, axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("params", [{}, {"drop_rate": 0.5, "skip_drop": 0.0}, {"sampling": "gradient"}])
+def test_probabilities_that_a_loss_leaves_behind_are_those_of_the_scores(params, monkeypatch):
+    """Rounds whose loss leaves none find them anew: the same model."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 4))
+    y = (X[:, 0] > 0.3).astype(int) + (X[:, 1] * X[:, 2] > 0.2)
+    model = GradientBoostingClassifier(n_estimators=6, subsample=0.5, random_state=0, **params)
+    known = model.fit(X, y).predict_proba(X)
+    monkeypatch.setattr(Softmax, "is_by_row", False)
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), known)
 
 
 def test_the_weight_of_a_single_row_counts():

@@ -19,7 +19,10 @@ from spinney.model.container import BrokenFileError
 
 pytestmark = pytest.mark.compiled(reason="rules of Python, and fits of hundreds of rounds")
 
-AUTOMATIC = ("learning_rate", "n_estimators", "max_leaf_nodes", "min_samples_leaf", "subsample", "max_features")
+AUTOMATIC = (
+    *("learning_rate", "n_estimators", "max_leaf_nodes", "min_samples_leaf", "subsample", "max_features"),
+    "leaf_rows",
+)
 GOLDEN = Path(__file__).parents[1] / "golden"
 BAG = 1  # the purpose of the key of bags
 MOST_JUDGED = 8192  # rows out of the bag that a round is judged by
@@ -42,11 +45,11 @@ def make_noise(n_rows=500, seed=0, n_features=6):
 def test_values_follow_the_rows_that_are_learnt_from(kind):
     X, y = make_table(600)
     chosen = {"learning_rate": 0.03, "n_estimators": 2000, "max_leaf_nodes": 12, "min_samples_leaf": 4,
-              "max_features": 3, "subsample": 0.7, "reg_lambda": 1.0}  # fmt: skip
+              "max_features": 3, "subsample": 0.7, "leaf_rows": "all", "reg_lambda": 1.0}  # fmt: skip
     model = kind(random_state=0).fit(X, y)
     assert model.chosen_params_ == chosen
     assert model.max_features_ == 3
-    assert {type(value) for value in model.chosen_params_.values()} == {int, float}
+    assert {type(value) for value in model.chosen_params_.values()} == {int, float, str}
     assert all(getattr(model, name) == "auto" for name in AUTOMATIC)  # what the user gave is left alone
     weight = np.repeat([1.0, 0.0], 300)
     model = kind(random_state=0, effort=0.1).fit(X, y, weight)
@@ -82,6 +85,7 @@ def test_what_is_given_is_used(kind, given):
     if "n_estimators" in given:
         expected["learning_rate"] = 0.1
         assert model.n_estimators_ == 17
+    expected["leaf_rows"] = "bag" if "subsample" in given else "all"
     assert model.chosen_params_ == expected
     written_out = kind(random_state=0, **{**model.chosen_params_, **given, "n_estimators": model.n_estimators_})
     assert same_forest(written_out.fit(X, y), model)
@@ -145,7 +149,7 @@ def test_files_of_before_have_none(name):
     "damage",
     [
         "0.1", 3, [0.1], {"learning_rate": "0.1"}, {"learning_rate": np.nan}, {"learning_rate": np.inf},
-        {"n_estimators": [3]}, {"n_estimators": True}, {"max_features": {"of": 3}},
+        {"n_estimators": [3]}, {"n_estimators": True}, {"max_features": {"of": 3}}, {"leaf_rows": "some"},
     ],
     ids=str,
 )  # fmt: skip
@@ -158,55 +162,87 @@ def test_f14_damaged_values_are_refused(damage):
 # --- rounds -------------------------------------------------------------------------------------------------------
 
 
-def losses_of(model, stage, y, rows, weight):
-    """The mean loss of some rows by the predictions after a round."""
-    weight = None if weight is None else weight[rows]
-    if hasattr(model, "classes_"):
-        return log_loss(y[rows], stage[rows], labels=model.classes_, sample_weight=weight)
-    if model.loss == "poisson":
-        return np.average(stage[rows] - y[rows] * np.log(stage[rows]), weights=weight)
-    if model.loss == "quantile":
-        of_level = zip(stage[:, rows], np.atleast_1d(model.alpha), strict=True)
-        return np.mean(
-            [mean_pinball_loss(y[rows], said, alpha=level, sample_weight=weight) for said, level in of_level]
-        )
-    return np.average((y[rows] - stage[rows]) ** 2, weights=weight) / 2
+def derivatives_of(model, y, raw):
+    """First and second derivatives of the loss of each row by raw scores (n_raw, n_rows)."""
+    if not hasattr(model, "classes_"):
+        return (np.exp(raw) - y, np.exp(raw)) if model.loss == "poisson" else (raw - y, np.ones_like(raw))
+    if len(raw) == 1:
+        p = 1.0 / (1.0 + np.exp(-raw))
+        return p - y, p * (1.0 - p)
+    p = np.exp(raw - raw.max(axis=0))
+    p /= p.sum(axis=0)
+    return p - (np.arange(len(raw))[:, None] == y), 2.0 * p * (1.0 - p)
 
 
-def start_of(model, n_rows, offset):
-    """Predictions before the first round."""
-    raw = np.tile(model.init_, (n_rows, 1)) + (0.0 if offset is None else offset[:, None])
+def losses_of(model, y, raw, weight):
+    """The mean loss of rows by their raw scores (n_raw, n_rows)."""
     if hasattr(model, "classes_"):
-        if raw.shape[1] == 1:
-            p = 1.0 / (1.0 + np.exp(-raw[:, 0]))
-            return np.column_stack([1.0 - p, p])
-        shares = np.exp(raw)
-        return shares / shares.sum(axis=1, keepdims=True)
-    if model.loss == "quantile":  # before quantiles are put in order
-        return raw.T
-    return np.exp(raw[:, 0]) if model.loss == "poisson" else raw[:, 0]
+        every = np.log1p(np.exp(np.where(y == 1, -raw[0], raw[0]))) if len(raw) == 1 else None
+        if every is None:
+            every = np.log(np.exp(raw - raw.max(axis=0)).sum(axis=0)) + raw.max(axis=0) - raw[y, np.arange(len(y))]
+    elif model.loss == "poisson":
+        every = np.exp(raw[0]) - y * raw[0]
+    elif model.loss == "quantile":
+        levels = zip(raw, np.atleast_1d(model.alpha), strict=True)
+        return np.mean([mean_pinball_loss(y, said, alpha=level, sample_weight=weight) for said, level in levels])
+    else:
+        every = (y - raw[0]) ** 2 / 2
+    return np.average(every, weights=weight)
+
+
+def replay(model, X, y, weight=None, offset=None):
+    """The rounds after which out-of-bag rows say enough, and what was learnt by then: from tests and bags alone.
+
+    The values of leaves are worked out anew: those of the rows in the bag judge, those of all rows are in the model.
+    """
+    n_rows, n_raw, chosen, forest = len(y), model.n_trees_per_iteration_, model.chosen_params_, model.forest_
+    n_drawn = int(chosen["subsample"] * n_rows)
+    bags = Draw("paste", n_rows, n_drawn, draw_key(model._seed, BAG))
+    stored, leaf = forest.hot.view(np.float64)[:, 0], model.apply(X)
+    raw = np.tile(model.init_[:, None], n_rows) + (0.0 if offset is None else offset)
+    w = np.ones(n_rows) if weight is None else weight
+    has_steps = model.loss != "quantile"
+    total, peak, at, first = 0.0, 0.0, 0, None
+    for number in range(model.n_estimators_):
+        is_in = np.zeros(n_rows, bool)
+        is_in[bags.rows(number)] = True
+        outside = np.flatnonzero(~is_in)[:MOST_JUDGED]
+        assert len(outside) == min(n_rows - n_drawn, MOST_JUDGED)
+        judged = raw[:, outside]
+        before = losses_of(model, y[outside], judged, w[outside])
+        first = before if first is None else first
+        learnt = peak / first
+        pull = min(1.0, 5.0 * (1.0 - learnt)) ** 2 if hasattr(model, "classes_") else 1.0
+        g, h = derivatives_of(model, y, raw) if has_steps else (None, None)
+        for k in range(n_raw):
+            t = number * n_raw + k
+            of_row = leaf[:, t]
+            values = stored[forest.first_node[t] : forest.first_node[t + 1]]
+            if has_steps:
+                by_all, by_bag = (
+                    [np.bincount(of_row[rows], (w * each[k])[rows], len(values)) for each in (g, h)]
+                    for rows in (slice(None), is_in)
+                )
+                lambda_ = chosen["reg_lambda"] * pull + 1e-300
+                is_leaf = np.isin(np.arange(len(values)), of_row)
+                found = -chosen["learning_rate"] * by_all[0] / (by_all[1] + lambda_)
+                np.testing.assert_allclose(found[is_leaf], values[is_leaf], rtol=1e-6, atol=1e-9)
+                judged[k] -= (chosen["learning_rate"] * by_bag[0] / (by_bag[1] + lambda_))[of_row[outside]]
+            else:
+                judged[k] += values[of_row[outside]]
+            raw[k] += values[of_row]
+        total += before - losses_of(model, y[outside], judged, w[outside])
+        if total > peak:
+            peak, at = total, number + 1
+        factor = 3 if model.loss == "squared_error" or peak / first >= 0.9 else 2
+        if number + 1 >= max(factor * at, 20):
+            return number + 1, peak / first
+    return None, peak / first
 
 
 def count_rounds(model, X, y, weight=None, offset=None):
-    """The rounds after which out-of-bag rows say enough, worked out from the stages and the bags alone."""
-    n_rows = len(y)
-    n_drawn = int(model.chosen_params_["subsample"] * n_rows)
-    bags = Draw("paste", n_rows, n_drawn, draw_key(model._seed, BAG))
-    more = {} if offset is None else {"init_score": offset}
-    staged = model.staged_predict_proba if hasattr(model, "classes_") else model.staged_predict
-    stages = model._staged_raw(X, None) if model.loss == "quantile" else staged(X, **more)
-    before, total, peak, at = start_of(model, n_rows, offset), 0.0, 0.0, 0
-    for number, stage in enumerate(stages):
-        outside = np.setdiff1d(np.arange(n_rows), bags.rows(number))[:MOST_JUDGED]
-        assert len(outside) == min(n_rows - n_drawn, MOST_JUDGED)
-        losses = [losses_of(model, said, y, outside, weight) for said in (before, stage)]
-        total += losses[0] - losses[1]
-        if total > peak:
-            peak, at = total, number + 1
-        if number + 1 >= max(2 * at, 20):
-            return number + 1
-        before = np.copy(stage)
-    return None
+    """The rounds after which out-of-bag rows say enough; None: more than there are."""
+    return replay(model, X, y, weight, offset)[0]
 
 
 def make_noisy(n_rows, seed, n_classes):
@@ -254,11 +290,50 @@ def test_noise_is_soon_enough(kind):
         assert np.std(raw_of(model, X)) < (1.0 if hasattr(model, "classes_") else 0.25)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_lambda_falls_where_nearly_all_is_learnt(n_classes):
+    """A table without noise: `replay` works out every leaf, with the pull of its round."""
+    X = np.random.default_rng(0).normal(size=(400, 6)).round(2)
+    y = np.digitize(X[:, 0], [-0.5, 0.5]) if n_classes == 3 else (X[:, 0] > 0.1).astype(int)
+    model = GradientBoostingClassifier(random_state=0, effort=0.5).fit(X, y)
+    rounds, learnt = replay(model, X, y)
+    assert learnt > 0.9
+    assert model.n_estimators_ == (rounds or model.chosen_params_["n_estimators"])
+    held_back = GradientBoostingClassifier(random_state=0, effort=0.5, reg_lambda=model.chosen_params_["reg_lambda"])
+    assert held_back.fit(X, y).train_score_[-1] > 2.0 * model.train_score_[-1]
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_leaves_of_rows_in_the_bag_alone(n_classes):
+    """What Friedman has, as a setting: where nothing is left out, both are the same."""
+    X, y = make_noisy(300, 0, n_classes)
+    kind = GradientBoostingClassifier if n_classes else GradientBoostingRegressor
+    by_bag, by_all = (
+        kind(random_state=0, n_estimators=1, subsample=0.5, leaf_rows=rows).fit(X, y) for rows in ("bag", "all")
+    )
+    forests = by_bag.forest_, by_all.forest_
+    np.testing.assert_array_equal(forests[0].n_rows, forests[1].n_rows)  # the tests are the same, the values are not
+    assert not same_forest(by_bag, by_all)
+    assert same_forest(kind(random_state=0, n_estimators=1, subsample=0.5).fit(X, y), by_bag)
+    whole = [
+        kind(random_state=0, n_estimators=3, subsample=1.0, leaf_rows=rows).fit(X, y) for rows in ("bag", "all", "auto")
+    ]
+    assert same_forest(whole[0], whole[1])
+    assert same_forest(whole[0], whole[2])
+
+
+def test_drawn_rows_that_stand_for_others_make_leaves_alone(kind):
+    X, y = make_noisy(60, 0, 2)
+    with pytest.raises(ValueError, match="leaf_rows='all' takes every row for itself"):
+        kind(sampling="gradient", subsample=0.5, leaf_rows="all").fit(X, y)
+    assert kind(sampling="gradient", random_state=0).fit(X, y).chosen_params_["leaf_rows"] == "bag"
+
+
 @pytest.mark.compiled(reason="takes minutes interpreted")
 def test_threads_change_no_bit_of_a_large_table(kind):
-    X, y = make_noisy(30_000, 0, 2)
+    X, y = make_noisy(45_000, 0, 2)
     models = [kind(random_state=0, effort=0.4, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)]
-    assert models[0].chosen_params_["max_features"] == 4
+    assert models[0].chosen_params_["max_features"] == 6
     assert same_forest(*models)
     rounds = count_rounds(models[0], X, y)  # of 9,000 rows outside a bag, the first 8,192
     assert models[0].n_estimators_ == models[1].n_estimators_ == (rounds or models[0].chosen_params_["n_estimators"])

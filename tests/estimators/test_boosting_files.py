@@ -140,6 +140,8 @@ def test_f14_the_message_names_what_is_wrong(name, attribute, value, words, fitt
         (Cox, {"times": "1", "hazards": "2"}),
         (AFT, {"distribution": "normal", "sigma": -1.0}),
         (AFT, {"distribution": "cauchy", "sigma": 1.0}),
+        (losses.SquaredErrors, {"n_raw": 1}),
+        (losses.SquaredErrors, {"n_raw": 2.0}),
     ],
 )
 def test_f14_numbers_of_a_loss_are_checked(loss, numbers):
@@ -154,7 +156,7 @@ def test_every_loss_by_name_can_be_stored():
     makers += [loss_names.make_loss(name, n_classes=2) for name in loss_names.CLASSES] + [
         loss_names.make_loss("log_loss", n_classes=4)
     ]
-    makers += [LambdaRank("map", 30, 10), Cox(), AFT("normal", 1.0)]
+    makers += [LambdaRank("map", 30, 10), Cox(), AFT("normal", 1.0), losses.SquaredErrors(3)]
     assert {type(loss) for loss in makers} == set(loss_names.STORED)
     for loss in makers:
         assert vars(type(loss).restore(dict(vars(loss)))) == vars(loss)

@@ -35,6 +35,7 @@ OPTIONS = {  # such that a fit has as many attributes as one can have
     "GradientBoostingRegressor": {**EARLY, "subsample": 0.5},
     "GradientBoostingRanker": {**EARLY, "n_iter_no_change": None},
     "GradientBoostingSurvival": {**EARLY, "subsample": 0.5},
+    "RandomForestSurvival": {"n_estimators": 25, "oob_score": True, "random_state": 0},
     "AdaBoostClassifier": EARLY,
     "AdaBoostRegressor": EARLY,
     "StackingClassifier": {
@@ -122,6 +123,7 @@ OUT_OF_RANGE = {  # name: the right type and a wrong value, made from the right 
     "_widths": lambda value: [width + 1 for width in value],
     "final_estimator_": clone,
     "_passes_x": lambda value: not value,
+    "times_": shorten,
 }
 FREE = {
     "_is_prefit",

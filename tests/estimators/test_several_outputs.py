@@ -168,7 +168,7 @@ def test_what_takes_one_output_says_so(what):
         (RandomForestRegressor(honest=True), "honest=True takes one output"),
         (RandomForestRegressor(keep_members=True), "keep_members=True takes one output"),
         (RandomForestRegressor(criterion="poisson"), "criterion='poisson' takes one output"),
-        (GradientBoostingRegressor(), "y should be a 1d array"),
+        (GradientBoostingRegressor(loss="huber"), "loss='huber' takes one output"),
         (BaggingRegressor(), "y should be a 1d array"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,

@@ -207,3 +207,13 @@ def test_huge_weights_change_no_curve_and_no_baseline():
     )
     assert model.evals_result_["valid"] == plain.evals_result_["valid"]
     np.testing.assert_array_equal(model.predict_survival(X, [0.5, 1.0]), plain.predict_survival(X, [0.5, 1.0]))
+
+
+@pytest.mark.parametrize("distribution", ["logistic", "extreme"])
+def test_a_sigma_far_below_the_spread_of_times_is_refused(distribution):
+    X, y = make_times()
+    model = GradientBoostingSurvival(loss="aft", distribution=distribution, sigma=1e-3, **FEW)
+    with pytest.raises(ValueError, match=r"sigma=0.001 is too small .* Give at least sigma=0.1\d, or distribution="):
+        model.fit(X, y)
+    assert model.set_params(sigma=0.3).fit(X, y).score(X, y) > 0.8
+    assert model.set_params(sigma=1e-3, distribution="normal").fit(X, y).score(X, y) > 0.8

@@ -453,9 +453,9 @@ def test_scan_of_more_classes(data, case, n_sums):
     )  # fmt: skip
     node = open_node(n)._replace(n_present=len(present), power=int((held * held).sum()))
     with np.errstate(all="ignore"):
-        twin.pack_classes(addends, 0, n, packed.addends)
+        twin.pack_classes(addends, 0, n, len(present), sums, packed.addends)
         ends = _jit.interpreted().tree.scan_two_classes.load_column(rows, 0, n, 2, packed.column)
-        found = twin.scan_many_classes(Candidate(best, -1, -1, 0, 0, math.inf), *ends, node, n_classes, scratch)
+        found = twin.scan_many_classes(Candidate(best, -1, -1, 0, 0, math.inf), *ends, node, scratch)
     assert not histogram.any()
     assert_scans_exactly(found, cuts, exact)
 

@@ -19,7 +19,7 @@ from spinney.ensemble.best_constant import weighted_quantile
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
 from spinney.ensemble.loss_names import make_loss
-from spinney.ensemble.oob_stopping import OutOfBagCurve
+from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
 from spinney.ensemble.selection import find_quantiles
 from spinney.scale.coded_blocks import BINS, CodedBlocks, write_blocks
 from spinney.scale.engine import DiskEngine
@@ -94,7 +94,7 @@ def check_same(
     with on_disk(folder, bins, y, weight, loss.n_raw, block_rows, n_workers) as (engine, outline, weights):
         disk = LevelBoosting(engine, outline, weights, len(y), loss, params, kernels, constraints=constraints)
         for one in (memory, disk):
-            one.out_of_bag = OutOfBagCurve() if params.subsample < 1.0 else None
+            one.out_of_bag = OutOfBagCurve(stop=OutOfBagStop()) if params.subsample < 1.0 else None
             for _ in range(n_rounds):
                 one.grow_round(control)
         expected, found = memory.forest(), disk.forest()
@@ -142,10 +142,12 @@ def test_rounds_from_disk_are_those_in_memory(data, tmp_path_factory):
         min_samples_split=draw(st.sampled_from([2, 100]), "split rows"),
         min_weight_fraction_leaf=draw(st.sampled_from([0.0, 0.01]), "leaf weight"),
         reg_lambda=draw(st.sampled_from([0.0, 1.0]), "L2"),
+        lambda_falls=draw(st.booleans(), "falling L2"),
         reg_alpha=draw(st.sampled_from([0.0, 0.5]), "L1"),
         gamma=draw(st.sampled_from([0.0, 1.0]), "gamma"),
         pruning=draw(st.sampled_from(["pre", "post"]), "pruning"),
         subsample=draw(st.sampled_from([1.0, 0.5]), "subsample"),
+        leaf_rows=draw(st.sampled_from(["bag", "all"]), "leaf_rows"),
         max_features=draw(st.sampled_from([None, 3]), "features of a node"),
         max_tree_features=draw(st.sampled_from([None, 4]), "features of a tree"),
         newton=newton,

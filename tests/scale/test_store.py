@@ -76,6 +76,10 @@ def test_a_store_knows_its_columns(folder):
         ({"target": "y", "weight": "y"}, "column 'y' is asked for twice"),
         ({"target": "y", "drop": ["y"]}, "column 'y' is asked for twice"),
         ({"target": "y", "drop": "oops"}, "drop='oops' is not a column"),
+        (
+            {"target": ["y", "number"]},
+            "is a list: a scan has one target. Models of several outputs take rows in memory",
+        ),
         ({"target": "day"}, "target 'day' holds dates"),
         ({"target": "y", "weight": "text"}, "column 'text' holds no numbers"),
     ],

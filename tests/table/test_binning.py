@@ -304,6 +304,7 @@ def test_blocks_and_threads_do_not_matter(table, n_columns, n_rows, n_workers, m
         patch.setattr(binning, "COLUMNS_AT_ONCE", 1)
         patch.setattr(binning, "SORTED_AT_ONCE", 2 * table.n_rows)
         patch.setattr(binning, "ROWS_AT_ONCE", n_rows)
+        patch.setattr(binning, "JOINED_AT_ONCE", n_rows)
         shared = bin_columns(table.columns, weight, max_bins, levels, n_workers=n_workers)
     assert_same_bins(plain, shared)
 
@@ -316,6 +317,18 @@ def test_threads_do_not_matter_to_long_columns(monkeypatch):
     for max_bins in (255, None):
         one, eight = (bin_columns(columns, ONE, max_bins, kernels=kernels, n_workers=n) for n in (1, 8))
         assert_same_bins(one, eight)
+
+
+@pytest.mark.parametrize("column", [[0, 1], [-0.0, 0.0, 3], [-np.inf, np.inf], [2], [np.nan, 1], [0, 1, 2]])
+def test_columns_of_two_values_need_no_sorting(column, monkeypatch):
+    values = np.resize(np.array(column, np.float64), 40)
+    values[:20] = values[0]  # what is rare comes late
+    found = binning.cut_two_values(values)
+    distinct = np.unique(values + 0.0)
+    assert (found is None) == (bool(np.isnan(values).any()) or len(distinct) > 2)
+    quick = bin_columns([values], ONE, 255)
+    monkeypatch.setattr(binning, "cut_two_values", lambda _: None)
+    assert_same_bins(quick, bin_columns([values], ONE, 255))
 
 
 @pytest.mark.parametrize("max_bins", [7, 255, None])

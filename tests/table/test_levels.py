@@ -85,6 +85,16 @@ def test_unused_categories_are_no_levels_faults_85_88():
     np.testing.assert_array_equal(encode(later, table.schema), [[np.nan], [0]])
 
 
+@pytest.mark.parametrize("n_categories", [3, 300, 5000])
+@pytest.mark.parametrize("kind", ["object", "str", "string[pyarrow]"])
+def test_unused_categories_do_not_matter_however_many(n_categories, kind):
+    names = pd.Index([f"c{i}" for i in range(n_categories)], dtype=kind)
+    column = pd.Series(pd.Categorical.from_codes([2, -1, 0, 2], names))
+    table = read_columns(pd.DataFrame({"a": column}))
+    assert table.schema.levels == (("c0", "c2"),)
+    np.testing.assert_array_equal(values_of(table), [[1.0, np.nan, 0.0, 1.0]])
+
+
 def test_all_missing_category_has_no_level_fault_86():
     X = pd.DataFrame({"c": pd.Categorical([None, None], categories=["a"])})
     table = read_columns(X)

@@ -9,6 +9,8 @@ LONGEST = (
     "tree.driver.grow",
     "boost.driver.grow",
     "boost.driver.prepare_batch",
+    "boost.vector_driver.grow_vectors",
+    "boost.vector_driver.search_features",
     "textbook.driver.grow",
 )  # the driver and all it calls; a variant of it takes ten times as long as any other kernel
 

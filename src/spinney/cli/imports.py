@@ -34,7 +34,7 @@ def import_model(file: str, library: str, out: str, force: bool, as_json: bool) 
     }
     predictor = readers[library](file)
     spinney.save_predictor(predictor, out)
-    n_trees = predictor.n_rounds * predictor.n_raw
+    n_trees = len(predictor.used)
     n_leaves = int(predictor.used.is_leaf.sum())
     if as_json:
         facts = {"from": library, "file": out, "features": predictor.n_features, "classes": predictor.n_classes}

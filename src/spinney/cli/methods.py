@@ -20,7 +20,11 @@ METHODS = {  # the short name: the stem of the classes, and what else it may be 
     "adaboost": ("AdaBoost", ()),
     "boosting": ("GradientBoosting", ("gbm", "gb", "gbdt")),
 }
-TASKS = {"GradientBoostingRanker": "ranking", "GradientBoostingSurvival": "survival"}  # neither classes nor numbers
+TASKS = {
+    "GradientBoostingRanker": "ranking",
+    "GradientBoostingSurvival": "survival",
+    "RandomForestSurvival": "survival",
+}  # neither classes nor numbers
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 

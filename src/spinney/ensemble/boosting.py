@@ -18,7 +18,7 @@ import numpy as np
 from spinney._jit import SameTypes
 from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
-from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
 from spinney.ensemble.losses import RoundRows
@@ -68,6 +68,7 @@ class TreeStore:
         self.n_rows = np.zeros(256, np.uint32)
         self.weight = np.zeros(256)
         self.gain = np.zeros(256)
+        self.answers: list[Floats] = []  # of each tree, where its leaves hold several numbers: see `Forest.answers`
 
     def make_room(self, n_nodes: int) -> None:
         """Make sure that a tree of so many nodes fits."""
@@ -98,6 +99,8 @@ class TreeStore:
             getattr(self, name)[: self.n_nodes] = array
         self.gain[: self.n_nodes] = forest.impurity
         self.subsets = np.split(forest.subsets, forest.first_word[1:-1])
+        if forest.answers is not None:
+            self.answers = np.split(forest.answers, forest.first_node[1:-1])
 
     def forest(self, first: int, last: int, *, is_full: bool = False) -> Forest:
         """Trees first .. last as a forest; is_full: gains in all their bits."""
@@ -118,6 +121,7 @@ class TreeStore:
             n_classes=0,
             n_levels=self.n_levels,
             legend=self.legend,
+            answers=np.concatenate(self.answers[first:last]) if self.answers else None,
         )
 
 
@@ -125,9 +129,22 @@ class BoostedRows(NamedTuple):
     """The rows that trees are grown on."""
 
     bins: Bins  # every distinct value for candidates by hessian, which are binned anew for each tree
-    y: Floats  # (n_rows,) classes as codes
+    y: Floats  # (n_rows,) classes as codes, or (n_rows, n_outputs)
     weight: Floats | None  # (n_rows,) positive; None: 1 each
     raw: Floats  # (n_raw, n_rows) the scores to start from; changed by each round
+
+
+class OutsideRows(NamedTuple):
+    """Rows outside the bag of a round, which judge it."""
+
+    rows: NDArray[np.int64]  # numbers of theirs
+    y: Floats
+    weight: Floats | None
+    raw: Floats  # (n_raw, n_rows) scores, to which what the bag says is added
+
+    def loss(self, loss: Loss) -> float:
+        """Their mean loss; NaN for none."""
+        return loss.value(self.y, self.weight, self.raw) if len(self.rows) > 0 else math.nan
 
 
 class Constraints(NamedTuple):
@@ -201,6 +218,11 @@ class BoostedTrees:
         return math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
 
     @property
+    def trees_per_round(self) -> int:
+        """One for each raw score."""
+        return self.loss.n_raw
+
+    @property
     def number(self) -> int:
         """Number of the round under way, of those before the first included."""
         return self.first_round + self.n_rounds
@@ -228,12 +250,22 @@ class BoostedTrees:
             draw_key(seed, ROUNDING, number) if self.rounds_randomly else 0,
         )
 
-    def keep_tree(
+    def weaken(self, memory: BoostMemory) -> None:
+        """Set lambda of the round: less of it where nearly all of the loss has been learnt."""
+        stop = self.out_of_bag.stop if self.params.lambda_falls and self.out_of_bag is not None else None
+        memory.reg_lambda = self.params.reg_lambda * (1.0 if stop is None else stop.pull)
+
+    def store_tree(self, memory: BoostMemory, n_nodes: int) -> None:
+        """Keep the tree that `write_tree` has written."""
+        self.store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy())
+
+    def write_tree(
         self, memory: BoostMemory, n_nodes: int, sums: LeafSums, scale: PackedUnits, given: Floats | None = None
     ) -> Floats:
         """Write a tree that has been grown behind the last one; return the shrunken values of its leaves.
 
-        sums: of the true derivatives by leaf, in the units of `scale`; given: values of leaves found elsewhere.
+        It is written over by the next, until `store_tree`. sums: of the true derivatives by leaf, in the units of
+        `scale`; given: values of leaves found elsewhere.
         """
         params, store = self.params, self.store
         store.make_room(n_nodes)
@@ -242,7 +274,7 @@ class BoostedTrees:
             n_features=self.columns.n_features,
             gradient_unit=1.0 / scale.gradient,
             hessian_unit=1.0 / scale.hessian,
-            reg_lambda=params.reg_lambda,
+            reg_lambda=memory.reg_lambda,
             reg_alpha=params.reg_alpha,
             learning_rate=params.learning_rate * (1.0 if self.dropout is None else self.dropout.share),
         )
@@ -251,19 +283,23 @@ class BoostedTrees:
         )
         if not is_finite:
             raise FloatingPointError(f"a leaf of round {self.number} is not a finite number")
-        store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy())
         return values
+
+    @property
+    def fills_leaves(self) -> bool:
+        """Whether the values of leaves come from rows outside the bag too."""
+        return self.bags is not None and self.n_rows > 1 and self.params.leaf_rows == "all"
 
     # --- what has been grown ---
 
     def resume(self, forest: Forest, likely_gain: list[float]) -> None:
         """Begin with the rounds of an earlier run, whose values `raw` has already; see `TreeStore.load`."""
         self.store.load(forest)
-        self.n_rounds, self.likely_gain = len(forest) // self.loss.n_raw, list(likely_gain)
+        self.n_rounds, self.likely_gain = len(forest) // self.trees_per_round, list(likely_gain)
 
     def forest(self, n_rounds: int | None = None) -> Forest:
-        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""
-        return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
+        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw, or each to all of them."""
+        return self.store.forest(0, self.trees_per_round * (self.n_rounds if n_rounds is None else n_rounds))
 
     def add_last(self, values: Values, raw: Floats) -> None:
         """Add the trees of the last round to the scores (n_raw, n_rows) of other rows, less what it made smaller."""
@@ -308,7 +344,7 @@ class Boosting(BoostedTrees):
         first_round: int = 0,
     ) -> None:
         bins, y, weight, raw = rows
-        monotone, interactions = constraints or Constraints()
+        monotone = None if constraints is None else constraints.monotone
         n_rows = len(y)
         weights = row_weights(weight, n_rows)
         super().__init__(bins, weights, n_rows, loss, params, kernels, monotone, legend, first_round)
@@ -316,6 +352,7 @@ class Boosting(BoostedTrees):
         # the types of what they are given stay the same from tree to tree
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
+        self.add_values = SameTypes(kernels.boost.leaf_values.add_values)
         self.exact = bins if params.candidates == "hessian" else None
         self.weight = np.ones(1) if weights.is_unit or weight is None else weight
         self.is_in = np.ones(n_rows if params.subsample < 1.0 else 1, np.uint8)
@@ -324,20 +361,28 @@ class Boosting(BoostedTrees):
             key = draw_key(params.seed, BAG)
             self.sampling = GradientSampling(n_rows, bag_size(params.subsample, n_rows), key)
         self.team = Team(n_workers)
-        self.growth = BoostGrowth(
-            bins if self.exact is None else self.narrow(np.ones(n_rows)),
-            params,
-            weights,
-            kernels,
-            n_workers,
-            self.team.run,
-            monotone,
-            interactions,
+        self.growth = self.make_growth(
+            bins if self.exact is None else self.narrow(np.ones(n_rows)), constraints or Constraints()
         )
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
+        self.outside: OutsideRows | None = None  # of the round; None: nobody asks
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
+        self.knows_p = False  # whether `p` is that of the scores: the loss of a round leaves it behind
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
+
+    def make_growth(self, bins: Bins, constraints: Constraints) -> BoostGrowth:
+        """Memory that trees are grown with."""
+        return BoostGrowth(
+            bins,
+            self.params,
+            self.weights,
+            self.kernels,
+            self.team.n_workers,
+            self.team.run,
+            constraints.monotone,
+            constraints.interactions,
+        )
 
     def close(self) -> None:
         """End the threads."""
@@ -363,8 +408,9 @@ class Boosting(BoostedTrees):
 
         amplifies: whether rows that stand for others, in a bag by gradients, have the derivatives of all of them.
         """
-        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, self.knows_p)
         self.share(lambda lo, hi: self.loss.fill(self.kernels, rows, k, lo, hi))
+        self.knows_p |= k == 0
         if amplifies and self.sampling is not None:
             self.amplify(self.sampling)
         return self.check_sums(math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1]))
@@ -394,14 +440,20 @@ class Boosting(BoostedTrees):
         self.drop(self.dropout)
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         bag = self.draw_rows()
-        outside = None if self.out_of_bag is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
-        before = self.loss_of(outside)
+        self.weaken(self.growth)
+        self.outside = None if self.out_of_bag is None else self.take_outside()
+        before = math.nan if self.outside is None else self.outside.loss(self.loss)
+        self.grow_trees(bag, control)
+        self.knows_p = False
+        self.take_back(self.dropout)
+        if self.out_of_bag is not None and self.outside is not None:
+            self.out_of_bag.note(before, self.outside.loss(self.loss))
+        self.n_rounds += 1
+
+    def grow_trees(self, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
+        """Grow the trees of a round, one for each raw score."""
         for k in range(self.loss.n_raw):
             self.grow_tree(k, bag, control)
-        self.take_back(self.dropout)
-        if self.out_of_bag is not None:
-            self.out_of_bag.note(before, self.loss_of(outside))
-        self.n_rounds += 1
 
     def drop(self, dropout: Dropout | None) -> None:
         """Take what the rounds that this one drops have added off the scores."""
@@ -425,6 +477,7 @@ class Boosting(BoostedTrees):
             tree = t * self.loss.n_raw + k
             values = self.store.hot.view(np.float64)[self.store.places[tree] : self.store.places[tree + 1], 0]
             self.raw[k] += sign * values[self.dropout.leaves[tree]]
+        self.knows_p = False
 
     def draw_rows(self) -> NDArray[np.int32] | None:
         """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
@@ -456,12 +509,11 @@ class Boosting(BoostedTrees):
         self.is_in[:] = bags.counts(number)
         return np.flatnonzero(self.is_in).astype(ROW)
 
-    def loss_of(self, rows: NDArray[np.int64] | None) -> float:
-        """The mean loss of some rows by the scores so far; NaN for none."""
-        if rows is None or len(rows) == 0:
-            return math.nan
+    def take_outside(self) -> OutsideRows:
+        """The rows outside the bag that judge the round."""
+        rows = np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         weight = None if len(self.weight) == 1 else self.weight[rows]
-        return self.loss.value(self.y[rows], weight, np.ascontiguousarray(self.raw[:, rows]))
+        return OutsideRows(rows, self.y[rows], weight, np.ascontiguousarray(self.raw[:, rows]))
 
     def change_scores(self, pieces: Iterable[tuple[int, Callable[[Floats], None]]]) -> None:
         """Have the scores (n_raw, n) of so many rows changed, then those of the next."""
@@ -471,10 +523,17 @@ class Boosting(BoostedTrees):
             change(scores)
             self.raw[:, first : first + n] = scores
             first += n
+        self.knows_p = False
 
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""
-        return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        if not self.loss.is_by_row:
+            return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
+        sums = np.empty((len(self.block_sums), 2))
+        self.share(lambda lo, hi: self.loss.sum_rows(self.kernels, rows, sums, lo, hi))
+        self.knows_p = True
+        return mean_loss(sums)
 
     def grow_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
         """Grow a tree for raw score k, and add its values to the scores."""
@@ -498,26 +557,52 @@ class Boosting(BoostedTrees):
         values = self.settle(n_nodes, sum_g, sum_h, k)
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
-        self.share(lambda lo, hi: kernels.add_values(growth.leaf, values, lo, hi, self.raw, k))
+        self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""
-        growth, scale = self.growth, leaf_units(sum_g, sum_h)
-        n_workers = self.team.n_workers
-        sums = LeafSums(np.zeros((n_workers, n_nodes), np.int64), np.zeros((n_workers, n_nodes), np.int64))
+        growth, scale, fills = self.growth, leaf_units(sum_g, sum_h), self.fills_leaves
+        sums = self.sum_by_leaf(n_nodes, self.gradients, scale)
+
+        def write(*, is_all: bool) -> Floats:
+            given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k, is_all=is_all)
+            return self.write_tree(growth, n_nodes, sums if is_all else self.in_bag(sums), scale, given)
+
+        if self.outside is not None:  # judged by what rows of the bag say alone
+            values = write(is_all=False)
+            self.outside.raw[k] += values[growth.leaf[self.outside.rows]]
+        if fills or self.outside is None:
+            values = write(is_all=fills)
+        self.store_tree(growth, n_nodes)
+        return values
+
+    def sum_by_leaf(self, n_nodes: int, gradients: Gradients, scale: PackedUnits) -> LeafSums:
+        """Sums of the true derivatives by leaf: of rows in the bag first, then of those outside, where these count."""
+        n_workers, leaf, fills = self.team.n_workers, self.growth.leaf, self.fills_leaves
+        shape = (2 * n_workers if fills else n_workers, n_nodes)
+        sums = LeafSums(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        is_out = 1 - self.is_in if fills else self.is_in
 
         def add(lo: int, hi: int) -> None:
             shard = min(lo // self.rows_of_part, n_workers - 1)
-            self.sum_leaves(None, shard, lo, hi, self.gradients, scale, growth.leaf, self.is_in, sums)
+            self.sum_leaves(None, shard, lo, hi, gradients, scale, leaf, self.is_in, sums)
+            if fills:
+                self.sum_leaves(None, shard + n_workers, lo, hi, gradients, scale, leaf, is_out, sums)
 
         self.share(add)
-        given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k)
-        return self.keep_tree(growth, n_nodes, sums, scale, given)
+        return sums
 
-    def estimate_leaves(self, n_nodes: int, k: int) -> Floats:
-        """Values of leaves that minimise the loss of their rows exactly: a quantile, or Friedman's step of huber."""
+    def in_bag(self, sums: LeafSums) -> LeafSums:
+        """Of sums by leaf those of the rows in the bag."""
+        return LeafSums(*(each[: self.team.n_workers] for each in sums))
+
+    def estimate_leaves(self, n_nodes: int, k: int, *, is_all: bool) -> Floats:
+        """Values of leaves that minimise the loss of their rows exactly: a quantile, or Friedman's step of huber.
+
+        is_all: whether rows outside the bag count too.
+        """
         leaf = self.growth.leaf
-        rows = np.arange(len(leaf)) if self.bags is None else np.flatnonzero(self.is_in)
+        rows = np.arange(len(leaf)) if self.bags is None or is_all else np.flatnonzero(self.is_in)
         order = rows[np.argsort(leaf[rows], kind="stable")]
         ends = np.searchsorted(leaf[order], np.arange(n_nodes + 1))
         residual = self.y - self.raw[k]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 LARGE = 20_000
 STEP, SHORT_STEP = 0.1, 0.03
-MOST_ROUNDS = {True: 250, False: 2000}  # of large tables, and of others
+MOST_ROUNDS, MOST_ROUNDS_LARGE, MOST_ROUNDS_NUMBERS = 2000, 250, 120  # the last: large tables of numbers
 ROUNDS_PER_ROW = 5  # at most, where rows are few
 FEWEST_ROUNDS = 100  # that a table may take
 WITHOUT_VALUE = 100  # rounds where the loss of out-of-bag rows tells nothing
@@ -37,6 +37,7 @@ class TableSize(NamedTuple):
     effort: float = 1.0
     is_counted: bool = False  # whether the user gave a number of rounds
     is_deep: bool = False  # whether the user gave a depth
+    fills_leaves: bool = True  # whether leaves may have values of rows outside the bag
 
     @property
     def is_multiclass(self) -> bool:
@@ -63,10 +64,13 @@ def learning_rate(size: TableSize) -> float:
 
 
 def n_estimators(size: TableSize) -> int:
-    """The most rounds: 2,000, of large tables 250, times the effort; five a row where rows are few."""
+    """The most rounds: 2,000, of large tables 250, of numbers 120, times the effort; five a row where rows are few."""
     if not size.has_value:
         return WITHOUT_VALUE
-    most = max(min(ROUNDS_PER_ROW * size.n_rows, MOST_ROUNDS[size.is_large]), FEWEST_ROUNDS)
+    most = MOST_ROUNDS
+    if size.is_large:
+        most = MOST_ROUNDS_LARGE if size.n_classes else MOST_ROUNDS_NUMBERS
+    most = max(min(ROUNDS_PER_ROW * size.n_rows, most), FEWEST_ROUNDS)
     return max(math.ceil(most * size.effort), 1)
 
 
@@ -81,15 +85,22 @@ def min_samples_leaf(size: TableSize) -> int:
 
 
 def max_features(size: TableSize) -> int:
-    """The root of the number of columns and one; half of them for large tables but of many classes; at least 4."""
-    is_half = size.is_large and not size.is_multiclass
-    share = math.ceil(size.n_features / 2) if is_half else math.isqrt(size.n_features) + 1
-    return min(max(share, FEWEST_FEATURES), max(size.n_features, 1))
+    """The root of the number of columns and one, at least 4; all of them for large tables but of many classes."""
+    if size.is_large and not size.is_multiclass:
+        return max(size.n_features, 1)
+    return min(max(math.isqrt(size.n_features) + 1, FEWEST_FEATURES), max(size.n_features, 1))
 
 
 def subsample(size: TableSize) -> float:
-    """Seven rows in ten, of three classes or more half of them: the others tell when to stop."""
-    return 0.5 if size.is_multiclass else 0.7
+    """Seven rows in ten, of large tables eight, of three classes or more half of them: the others tell when to stop."""
+    if size.is_multiclass:
+        return 0.5
+    return 0.8 if size.is_large else 0.7
+
+
+def leaf_rows(size: TableSize) -> str:
+    """All rows, where rows are drawn by these rules and leaves have Newton's steps; those of the bag elsewhere."""
+    return "all" if size.fills_leaves else "bag"
 
 
 def reg_lambda(size: TableSize) -> float:
@@ -99,7 +110,10 @@ def reg_lambda(size: TableSize) -> float:
 
 RULES: dict[str, Callable[[TableSize], Any]] = {
     rule.__name__: rule
-    for rule in (learning_rate, n_estimators, max_leaf_nodes, min_samples_leaf, max_features, subsample, reg_lambda)
+    for rule in (
+        *(learning_rate, n_estimators, max_leaf_nodes, min_samples_leaf, max_features, subsample, leaf_rows),
+        reg_lambda,
+    )
 }
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from spinney._types import SUM
 from spinney.ensemble.best_constant import mean_loss
-from spinney.ensemble.boosting import BoostedTrees, Constraints, leaf_units
+from spinney.ensemble.boosting import BoostedTrees, Constraints, OutsideRows, leaf_units
 from spinney.ensemble.losses import RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS
 from spinney.ensemble.selection import Prefixes, find_quantiles
@@ -196,18 +196,20 @@ class PackTask:
 
 @dataclass(frozen=True)
 class LeafTask(Adding):
-    """Sum the true derivatives of the rows in the bag by their nodes."""
+    """Sum the true derivatives of the rows in the bag by their nodes; with `is_all` those of the others as well."""
 
     rows: RowLoss
     k: int
     number: int
     scale: PackedUnits
     n_nodes: int
+    is_all: bool
 
     def __call__(self, part: Part) -> tuple[Kept, LeafSums]:
         """Do so."""
         gradients, _, _ = self.rows.derive(part, self.k)
-        sums = LeafSums(np.zeros((1, self.n_nodes), SUM), np.zeros((1, self.n_nodes), SUM))
+        shape = (2 if self.is_all else 1, self.n_nodes)
+        sums = LeafSums(np.zeros(shape, SUM), np.zeros(shape, SUM))
         is_in = self.rows.is_in(part, self.number)
         if is_in is None:
             is_in = np.ones(1, np.uint8)
@@ -215,23 +217,26 @@ class LeafTask(Adding):
             is_in = np.repeat(is_in, LEAST_LENGTH)
         add = self.rows.kernels.boost.leaf_values.sum_leaves
         add(0, 0, part.n_rows, gradients, self.scale, part.node, is_in, sums)
+        if self.is_all:
+            add(1, 0, part.n_rows, gradients, self.scale, part.node, 1 - is_in, sums)
         return {}, sums
 
 
 @dataclass(frozen=True)
 class SelectTask:
-    """Count the residuals of the rows in the bag by their next digits, leaf by leaf; see `ensemble.selection`."""
+    """Count the residuals of the rows in the bag, or all, by their next digits, leaf by leaf: `ensemble.selection`."""
 
     rows: RowLoss
     k: int
     number: int
     leaf: NDArray[np.int64]  # (n_nodes,) of the rows of a node as grown; -1: none has any
     prefixes: Prefixes
+    is_all: bool
 
     def __call__(self, part: Part) -> tuple[Kept, Floats]:
         """Do so."""
         group = self.leaf[part.node]
-        is_in = self.rows.is_in(part, self.number)
+        is_in = None if self.is_all else self.rows.is_in(part, self.number)
         if is_in is not None:
             group[is_in == 0] = -1
         weight = part.arrays[WEIGHT].astype(SUM) if self.rows.has_weights else None
@@ -272,19 +277,33 @@ class OutsideTask:
 
     def __call__(self, part: Part) -> tuple[Kept, tuple[Floats, Floats, Floats]]:
         """Do so."""
-        is_in = self.rows.is_in(part, self.number)
-        assert is_in is not None
-        outside = np.flatnonzero(is_in == 0)[:MOST_ROWS]
+        outside = find_outside(self.rows, part, self.number)
         weight = part.arrays[WEIGHT][outside] if self.rows.has_weights else np.ones(len(outside))
         return {}, (part.arrays[Y][outside], weight, part.arrays[RAW][:, outside])
 
-    def join(self, a: tuple[Floats, Floats, Floats], b: tuple[Floats, Floats, Floats]) -> Any:
+    def join(self, a: Any, b: Any) -> Any:
         """Those of two parts that follow each other."""
         return tuple(np.concatenate(pair, axis=-1)[..., :MOST_ROWS] for pair in zip(a, b, strict=True))
 
-    def is_enough(self, found: tuple[Floats, Floats, Floats]) -> bool:
+    def is_enough(self, found: Any) -> bool:
         """Whether no more parts need be looked at."""
         return len(found[0]) >= MOST_ROWS
+
+
+@dataclass(frozen=True)
+class OutsideNodeTask(OutsideTask):
+    """Take the nodes of the first rows outside the bag of a round."""
+
+    def __call__(self, part: Part) -> tuple[Kept, Any]:
+        """Do so."""
+        return {}, (part.node[find_outside(self.rows, part, self.number)],)
+
+
+def find_outside(rows: RowLoss, part: Part, number: int) -> NDArray[np.int64]:
+    """The first rows of a part outside the bag of a round."""
+    is_in = rows.is_in(part, number)
+    assert is_in is not None
+    return np.flatnonzero(is_in == 0)[:MOST_ROWS]
 
 
 # --- The rounds -----------------------------------------------------------------------------------------------
@@ -331,6 +350,7 @@ class LevelBoosting(BoostedTrees):
         self.growth = LevelGrowth(bins, params, weights, n_rows, kernels, engine, weigh, monotone, interactions)
         self.sizes: Sizes | None = None  # of the derivatives of the next tree
         self.last_loss = math.nan
+        self.outside: OutsideRows | None = None  # of the round; None: nobody asks
 
     def close(self) -> None:
         """Nothing is left to be ended here: whoever has made the engine ends it."""
@@ -350,27 +370,28 @@ class LevelBoosting(BoostedTrees):
         self.engine.begin_round(
             Beginning(lambda: self.store.forest(0, n_trees), self.n_rounds, DeriveTask(self.rows), self.rows.reads(0))
         )
-        before = self.loss_outside()
+        self.weaken(self.growth)
+        self.outside = None if self.out_of_bag is None else self.take_outside()
+        before = math.nan if self.outside is None else self.outside.loss(self.loss)
         for k in range(self.loss.n_raw):
             self.grow_tree(k, control)
-        if self.out_of_bag is not None:
-            self.out_of_bag.note(before, self.loss_outside())
+        if self.out_of_bag is not None and self.outside is not None:
+            self.out_of_bag.note(before, self.outside.loss(self.loss))
         self.n_rounds += 1
 
-    def loss_outside(self) -> float:
-        """The mean loss of the first rows outside the bag of the round; NaN for none, or where nobody asks."""
-        if self.out_of_bag is None:
-            return math.nan
-        task: OutsideTask = OutsideTask(self.rows, self.number)
+    def take_outside(self) -> OutsideRows:
+        """The rows outside the bag that judge the round."""
+        y, weight, raw = self.look(OutsideTask(self.rows, self.number), self.rows.reads(0))
+        return OutsideRows(np.arange(len(y)), y, weight if self.rows.has_weights else None, np.ascontiguousarray(raw))
+
+    def look(self, task: OutsideTask, reads: list[str]) -> Any:
+        """What a task takes of the first rows outside the bag, from as many parts as have them."""
         found: Any = None
-        for rows in self.engine.map(task, self.rows.reads(0)):
+        for rows in self.engine.map(task, reads):
             found = rows if found is None else task.join(found, rows)
             if task.is_enough(found):
                 break
-        y, weight, raw = found
-        if len(y) == 0:
-            return math.nan
-        return self.loss.value(y, weight if self.rows.has_weights else None, np.ascontiguousarray(raw))
+        return found
 
     def grow_tree(self, k: int, control: NDArray[np.int64]) -> None:
         """Grow a tree for raw score k, and add its values to the scores."""
@@ -400,27 +421,43 @@ class LevelBoosting(BoostedTrees):
         settings = growth.settings(units, packed.largest, self.min_weight, n_used, likely, seed)
         n_nodes = growth.grow(packed.root, settings, control)
         self.likely_gain[k] = growth.least_gain()
-        scale, n_grown = leaf_units(sum_g, sum_h), len(growth.target)
-        grown: LeafSums = engine.add(
-            LeafTask(rows, k, self.number, scale, n_grown), [*rows.reads(k), *growth.node], control
-        )
-        sums = LeafSums(np.zeros((1, n_nodes), SUM), np.zeros((1, n_nodes), SUM))
-        leaf = growth.target >= 0
-        for mine, others in zip(sums, grown, strict=True):
-            np.add.at(mine[0], growth.target[leaf], others[0, leaf])
-        given = None
-        if self.loss.leaf == "quantile":
-
-            def count(prefixes: Prefixes) -> Floats:
-                task = SelectTask(rows, k, self.number, growth.target, prefixes)
-                counts: Floats = engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *growth.node], control)
-                return counts
-
-            given = find_quantiles(count, n_nodes, self.loss.quantile_levels[k])
-        values = self.keep_tree(growth, n_nodes, sums, scale, given)
-        by_node = np.where(leaf, values[growth.target], 0.0)
+        by_node = self.settle(n_nodes, k, leaf_units(sum_g, sum_h), control)
         is_last = k == self.loss.n_raw - 1
         reads = dict.fromkeys([RAW, *rows.reads(0 if is_last else k + 1), *growth.node])
         self.sizes = engine.add(ScoreTask(rows, k, by_node, is_last), list(reads), control)
         if is_last:
             self.last_loss = mean_loss(self.sizes.losses)
+
+    def settle(self, n_nodes: int, k: int, scale: PackedUnits, control: NDArray[np.int64]) -> Floats:
+        """Keep the tree that has been grown; return the shrunken values of its leaves by node as grown."""
+        engine, growth, rows, fills = self.engine, self.growth, self.rows, self.fills_leaves
+        task = LeafTask(rows, k, self.number, scale, len(growth.target), fills)
+        grown: LeafSums = engine.add(task, [*rows.reads(k), *growth.node], control)
+        shape = (len(grown.gradient), n_nodes)
+        sums = LeafSums(np.zeros(shape, SUM), np.zeros(shape, SUM))
+        leaf = growth.target >= 0
+        for mine, others in zip(sums, grown, strict=True):
+            for shard in range(len(mine)):
+                np.add.at(mine[shard], growth.target[leaf], others[shard, leaf])
+
+        def write(*, is_all: bool) -> Floats:
+            def count(prefixes: Prefixes) -> Floats:
+                task = SelectTask(rows, k, self.number, growth.target, prefixes, is_all)
+                counts: Floats = engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *growth.node], control)
+                return counts
+
+            given = None
+            if self.loss.leaf == "quantile":
+                given = find_quantiles(count, n_nodes, self.loss.quantile_levels[k])
+            part = sums if is_all else LeafSums(*(each[:1] for each in sums))
+            values = self.write_tree(growth, n_nodes, part, scale, given)
+            return np.where(leaf, values[growth.target], 0.0)
+
+        if self.outside is not None:  # judged by what rows of the bag say alone
+            by_node = write(is_all=False)
+            (node,) = self.look(OutsideNodeTask(rows, self.number), list(growth.node))
+            self.outside.raw[k] += by_node[node]
+        if fills or self.outside is None:
+            by_node = write(is_all=fills)
+        self.store_tree(growth, n_nodes)
+        return by_node

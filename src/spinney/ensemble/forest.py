@@ -135,17 +135,17 @@ def grow_bag(
     grow: SameTypes | None,
 ) -> Growth:
     """Grow a tree on a bag."""
-    rows = np.flatnonzero(counts).astype(ROW)
-    weights, target = weigh_bag(plan, rows, counts[rows])
-    codes = plan.codes._replace(rows=plan.codes.rows[rows])
+    rows = np.flatnonzero(counts != 0)  # of integers it takes three times as long
+    weights, target = weigh_bag(plan, rows, counts.take(rows))
+    codes = plan.codes._replace(rows=plan.codes.rows.take(rows, axis=0))  # an eighth of the time of rows[rows]
     params = replace(plan.params, seed=draw_key(plan.seed, GROWTH, tree))
-    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows, room)
+    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows.astype(ROW), room)
     growth.control, growth.grow_alike = control, grow
     growth.run()
     return growth
 
 
-def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+def weigh_bag(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
     """Weights and target of the rows of a bag."""
     if not plan.balances_bags:
         return bag_target(plan.weights, plan.target, rows, counts)
@@ -159,7 +159,7 @@ def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) ->
 
 
 def held_weights(
-    plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]
+    plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Weights of the rows of a bag: of one copy in fixed point, and of all copies."""
     held = counts.astype(np.float64)
@@ -178,7 +178,7 @@ def balance_bag(
     return np.array([share / total if total else 0.0 for total in per_class])
 
 
-def balance_outputs(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+def balance_outputs(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
     """The same of several outputs of classes, whose factors are multiplied."""
     outputs = plan.target.outputs
     assert outputs is not None

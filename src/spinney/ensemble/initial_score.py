@@ -26,6 +26,7 @@ from spinney.ensemble.losses import (
     RoundRows,
     Softmax,
     SquaredError,
+    SquaredErrors,
 )
 from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients
@@ -62,7 +63,7 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
         return np.zeros(loss.n_raw)
     if isinstance(loss, LogLoss | Softmax):
         return balance_classes(loss, y, weight, offset, kernels)
-    if isinstance(loss, SquaredError | Quantile | Quantiles | Huber):
+    if isinstance(loss, SquaredError | SquaredErrors | Quantile | Quantiles | Huber):
         return find_residual_start(loss, y, weight, offset)
     given = np.ones(len(y)) if weight is None else weight
     if isinstance(loss, Exponential):
@@ -123,7 +124,7 @@ def find_residual_start(loss: Loss, y: Floats, weight: Floats | None, offset: Fl
     if isinstance(loss, Quantiles):
         by_score = zip(loss.quantile_levels, offset, strict=True)
         return np.concatenate([Quantile(level).start(y - row, weight) for level, row in by_score])
-    return loss.start(y - offset[0], weight)
+    return loss.start(y - (offset.T if isinstance(loss, SquaredErrors) else offset[0]), weight)
 
 
 def balance_classes(loss: Loss, y: Floats, weight: Floats | None, offset: Floats, kernels: Any) -> Floats:

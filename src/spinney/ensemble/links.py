@@ -17,6 +17,7 @@ ANY = -1  # as many as there are
 LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers)
     "identity": (1, 0),
     "quantiles": (ANY, 0),  # a raw score for each level
+    "outputs": (ANY, 0),  # a raw score for each column of y
     "log": (1, 0),
     "logistic": (1, 2),
     "half_logistic": (1, 2),  # a raw score is half the log-odds
@@ -25,7 +26,9 @@ LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numb
 
 
 def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
-    """Numbers (n_rows,), quantiles (n_rows, n_raw) or probabilities (n_rows, n_classes), of raw scores (n_raw, n_rows).
+    """Numbers (n_rows,), quantiles or outputs (n_rows, n_raw), or probabilities (n_rows, n_classes).
+
+    Raw scores are (n_raw, n_rows).
 
     Quantiles of a row are put in order: scores of several levels, each learnt by itself, may cross, and in order they
     are nowhere farther from the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).
@@ -36,6 +39,8 @@ def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
         answers = raw[0].copy()
     elif link == "quantiles":
         answers = np.ascontiguousarray(np.sort(raw, axis=0).T)
+    elif link == "outputs":
+        answers = np.ascontiguousarray(raw.T)
     elif link == "log":
         answers = exp(raw[0])
     elif link == "softmax":

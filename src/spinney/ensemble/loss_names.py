@@ -21,6 +21,7 @@ from spinney.ensemble.losses import (
     Quantiles,
     Softmax,
     SquaredError,
+    SquaredErrors,
     Tweedie,
     is_level,
 )
@@ -59,7 +60,7 @@ CLASSES: dict[str, Callable[[LossOptions], Loss]] = {
 
 STORED: tuple[type[Loss], ...] = (
     SquaredError, AbsoluteError, Quantile, Quantiles, Huber, Poisson, Gamma, Tweedie, LogLoss, Exponential, Softmax,
-    LambdaRank, Cox, AFT,
+    LambdaRank, Cox, AFT, SquaredErrors,
 )  # fmt: skip
 """Classes of losses that model files hold, under their own names, with the numbers that are their attributes."""
 

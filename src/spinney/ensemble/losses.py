@@ -1,7 +1,7 @@
 """Losses of boosting: what a raw score costs a row, the constant to start from, the way from a score to an answer.
 
-Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more and for
-several quantiles; *g*, *h* are the derivatives of a row's loss by it, without the row's weight
+Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more, for
+several quantiles and several outputs; *g*, *h* are the derivatives of a row's loss by it, without the row's weight
 (`kernels.boost.gradients`); *y* is float64 (n_rows,), a class being its code. Weights are None for 1 each, or float64
 (n_rows,).
 
@@ -62,6 +62,7 @@ class RoundRows(NamedTuple):
     gradients: Gradients  # written, by one raw score
     sums: Floats  # (n_blocks, 4), written: see `kernels.boost.gradients`
     probabilities: Floats | None  # (n_raw, n_rows), kept from class to class of a round; None: one raw score
+    is_known: bool = False  # whether the probabilities are those of the scores already
 
 
 class Loss:
@@ -76,6 +77,7 @@ class Loss:
     has_constant_hessian: bool = False  # h is 1 in every row
     is_scale_free: bool = False  # y times 2 gives predictions times 2
     is_positive: bool = False  # for targets that are not negative
+    is_by_row: bool = True  # whether the value is a mean over rows, each by itself
     judges_bags: bool = True  # whether the value of rows outside a bag tells when to stop
     draws_once: bool = False  # whether the trees of a round draw the same features, as if each were of its own model
 
@@ -104,8 +106,20 @@ class Loss:
 
         lo is a multiple of `kernels.boost.gradients.BLOCK`, hi another or n_rows.
         """
-        y, raw, gradients, sums, _ = rows
+        y, raw, gradients, sums = rows[:4]
         chosen.boost.gradients.fill(self.code, self.parameter, y, raw[k], lo, hi, gradients, sums)
+
+    def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
+        """Write the sums by block of rows lo .. hi, as `fill` takes them, to `losses`, (n_blocks, 2): see `sum_blocks`.
+
+        Probabilities are written by the way, where there are any.
+        """
+        if lo == hi:
+            return
+        weight = rows.gradients.weight
+        mine = slice(lo // _codes.BLOCK, -(-hi // _codes.BLOCK))
+        part = weight[lo:hi] if len(weight) > 1 else weight
+        self._sum_losses(chosen, rows.y[lo:hi], part, rows.raw[:, lo:hi], losses[mine])
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """The weighted mean loss; infinite where that is no finite number."""
@@ -114,12 +128,11 @@ class Loss:
     def sum_blocks(self, y: Floats, weight: Floats | None, raw: Floats) -> Floats:
         """Sums by block of rows of `weight * loss` and of the weight, (n_blocks, 2)."""
         sums = np.empty((-(-len(y) // _codes.BLOCK), 2))
-        self._sum_losses(y, np.ones(1) if weight is None else weight, raw, sums)
+        self._sum_losses(kernels(raw.size * LOSS_SECONDS), y, np.ones(1) if weight is None else weight, raw, sums)
         return sums
 
-    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
+    def _sum_losses(self, chosen: Kernels, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         """Write the sums by block of `weight * loss` and of the weight, (n_blocks, 2)."""
-        chosen = kernels(len(y) * LOSS_SECONDS)
         losses = np.empty(_codes.BLOCK)
         chosen.boost.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], losses, sums)
 
@@ -168,6 +181,54 @@ class SquaredError(Loss):
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The mean."""
         return np.array([weighted_mean(y, row_weights(weight, len(y)))])
+
+
+class SquaredErrors(Loss):
+    """The mean over several outputs, columns of y, of `(raw - y)**2 / 2`; answers with their means.
+
+    y is float64 (n_rows, n_raw), a row of the raw scores being for a column.
+    """
+
+    name = "squared_error"
+    code = _codes.SQUARED
+    has_constant_hessian = True
+    is_scale_free = True
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_raw = n_outputs
+
+    def check(self, y: Floats) -> None:
+        """Raise ValueError for a target that is not finite."""
+        super().check(y.reshape(-1))
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The means."""
+        weights = row_weights(weight, len(y))
+        return np.array([weighted_mean(np.ascontiguousarray(column), weights) for column in y.T])
+
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """See `Loss.fill`; raw score k is that of column k."""
+        y, raw, gradients, sums = rows[:4]
+        np.subtract(raw[k, lo:hi], y[lo:hi, k], out=gradients.g[lo:hi])
+        gradients.h[lo:hi] = 1.0
+        chosen.boost.gradients.sum_columns(lo, hi, gradients, sums)
+
+    def _sum_losses(self, chosen: Kernels, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
+        losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
+        sums[:] = 0.0
+        for k in range(self.n_raw):
+            column = np.ascontiguousarray(y[:, k])
+            chosen.boost.gradients.sum_losses(self.code, self.parameter, column, weight, raw[k], losses, part)
+            sums += part  # of losses and of weights: their ratio is the mean over the outputs
+
+    @property
+    def link(self) -> str:
+        """A number for each output."""
+        return "outputs"
+
+    def is_sound(self) -> bool:
+        """See `Loss.is_sound`."""
+        return set(vars(self)) == {"n_raw"} and type(self.n_raw) is int and self.n_raw > 1
 
 
 class Quantile(Loss):
@@ -236,11 +297,10 @@ class Quantiles(Loss):
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
         """See `Loss.fill`; raw score k has the level k of the quantiles as its parameter."""
-        y, raw, gradients, sums, _ = rows
+        y, raw, gradients, sums = rows[:4]
         chosen.boost.gradients.fill(self.code, self.quantile_levels[k], y, raw[k], lo, hi, gradients, sums)
 
-    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
-        chosen = kernels(raw.size * LOSS_SECONDS)
+    def _sum_losses(self, chosen: Kernels, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
         sums[:] = 0.0
         for k, level in enumerate(self.quantile_levels):
@@ -476,14 +536,17 @@ class Softmax(Loss):
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
         """See `Loss.fill`; class 0 comes first in a round, and writes the probabilities of the rows for all."""
-        y, raw, gradients, sums, p = rows
-        assert p is not None
-        if k == 0:
-            chosen.boost.gradients.fill_softmax(raw, lo, hi, p, np.empty((2, _codes.TILE)))
+        y, _, gradients, sums, p = rows[:5]
+        if k == 0 and not rows.is_known:
+            self.sum_rows(chosen, rows, np.empty((-(-len(y) // _codes.BLOCK), 2)), lo, hi)
         chosen.boost.gradients.fill_class(p, k, self.parameter, y, lo, hi, gradients, sums)
 
-    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
-        chosen = kernels(raw.size * LOSS_SECONDS)
+    def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
+        """See `Loss.sum_rows`: the exponentials of a round's loss are those of the next round's probabilities."""
+        scratch, weight = np.empty((3, _codes.BLOCK)), rows.gradients.weight
+        chosen.boost.gradients.fill_softmax(rows.raw, lo, hi, rows.probabilities, scratch, rows.y, weight, losses)
+
+    def _sum_losses(self, chosen: Kernels, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         scratch = np.empty(_codes.BLOCK), np.empty(_codes.BLOCK)
         chosen.boost.gradients.sum_class_losses(y, weight, raw, *scratch, sums)
 
@@ -504,6 +567,7 @@ class JointLoss(Loss):
     better is known.
     """
 
+    is_by_row = False
     _of_round: tuple[Floats, Floats] | None = None  # g and h, (n_raw, n_rows) each
     _known: tuple[tuple[Floats, Any, Any], ...] = ()  # see `_once`
     _of_fit = "_of_round", "_known"  # attributes that a fit leaves behind, and a model does not keep

@@ -51,6 +51,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `boosted_numbers.py` | what boosting of numbers, ranks and times shares |
 | `ranker.py` | boosting that ranks |
 | `survival.py` | boosting of times until an event |
+| `forest_survival.py` | forests of times until an event |
 | `concordance.py` | Harrell's concordance |
 | `interactions.py` | `interaction_cst`: which features may stand on one path |
 | `boosting_constraints.py` | which values its parameters may have |

@@ -21,10 +21,11 @@ from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.loss_names import STORED
-from spinney.ensemble.losses import Loss
+from spinney.ensemble.losses import Loss, SquaredErrors
 from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
+from spinney.ensemble.vector_boosting import VectorBoosting
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
 from spinney.estimators.boosting_by_levels import LevelRequest, fit_by_levels, plan_levels
@@ -34,10 +35,12 @@ from spinney.estimators.boosting_on_cluster import fit_on_cluster
 from spinney.estimators.boosting_parts import (
     add_rounds_of,
     check_callbacks,
+    compare_outputs,
     find_difference,
     join_curves,
     make_fitted_boosting,
     refuse_clashes,
+    refuse_vectors,
 )
 from spinney.estimators.cart import CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checks import (
@@ -55,8 +58,8 @@ from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scanned import GivenRows, give_rows, is_scanned, open_store, unpack_evaluated
 from spinney.estimators.scoring import find_score
-from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
-from spinney.model.boosted_scores import begin_raw
+from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training, refuse_asked
+from spinney.model.boosted_scores import begin_raw, trees_per_round
 from spinney.model.fitted_boosting import (
     BaseModel,
     FittedBoosting,
@@ -74,7 +77,7 @@ from spinney.tree.boost import UNLIMITED, BoostParams
 from spinney.tree.forest import Forest, join_forests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -109,6 +112,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         "oob_improvement_": Kept(np.ndarray, is_needed=False),
         "oob_scores_": Kept(np.ndarray, is_needed=False),
     }
+    _asks_one_output: Callable[[], dict[str, bool]]  # of regressors, which have it
     _schema = Part("schema")
     forest_ = Part("forest")
     max_features_ = Part("max_features")
@@ -119,7 +123,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     _exponent = Part("exponent")
     _marks = Part("hashes")
     init_ = Part("init")
-    n_trees_per_iteration_ = Part("n_raw")
+    n_trees_per_iteration_ = Part("trees_per_round")
     n_estimators_ = Part("n_rounds", source="forest_")
     n_iter_ = Part("n_rounds", source="forest_")
     best_iteration_ = Part("best_round")
@@ -149,6 +153,15 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """The target as scorers take it."""
         raise NotImplementedError
 
+    def _shares_trees(self, loss: Loss) -> bool:
+        """Whether a round has one tree for all raw scores, whose leaves hold a number for each."""
+        return loss.link == "outputs"
+
+    def _count_outputs(self) -> int:
+        """Numbers, or classes, that a row is predicted."""
+        loss = self._find_fitted().loss
+        return loss.n_raw if loss.link == "outputs" else 1
+
     # --- fitting ---
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Validation, init_score: Any, callbacks: Any) -> Self:
@@ -175,7 +188,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         self._fitted = replace(
             self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
         )
-        self.n_outputs_ = 1
+        self.n_outputs_ = self._count_outputs()
         if data.checkpoint is not None:
             data.checkpoint.remove()
         return self
@@ -219,13 +232,19 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         training = read_training(self, X, y, sample_weight)
         n_rows, target = training.columns.n_rows, training.y.astype(np.float64)
         weight, factors = self._weigh_classes(target, training.weight)
-        loss = self._make_loss()
+        if target.ndim == 1:
+            loss = self._make_loss()
+        else:
+            refuse_asked(self._asks_one_output(), target.shape[1])
+            loss = SquaredErrors(target.shape[1])
+        if self._shares_trees(loss):
+            refuse_vectors(self)
         offset = read_offset(init_score, "init_score", n_rows, loss.n_raw)
         X = hold_rows(X, training.columns).data if is_sparse(X) else X  # of which rows can be taken
         data = BoostingData(X, training.table, target, weight, offset, loss, factors)
         if weight is not None and not np.all(weight > 0.0):
             data.is_used = weight > 0.0
-        loss.check(target if data.is_used is None else np.where(data.is_used, target, target[data.is_used][0]))
+        loss.check(target if data.is_used is None else target[data.is_used][np.cumsum(data.is_used).clip(1) - 1])
         return data
 
     def _grow(
@@ -271,7 +290,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         assert forest is not None
         return replace(
             self._keep(data, hashes, forest, start, chosen, monitor),
-            out_of_bag=join_curves(old, curve, len(forest) // loss.n_raw),
+            out_of_bag=join_curves(old, curve, len(forest) // trees_per_round(forest, loss.n_raw)),
         )
 
     def _keep(
@@ -322,13 +341,16 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         )
         is_drawn_anew = self.candidates == "hessian"  # from all values, for each tree
         max_bins = None if self.max_bins is None or is_drawn_anew else int(self.max_bins)
+        has_vectors = self._shares_trees(data.loss)
+        has_bundles = not is_drawn_anew and not has_vectors
         bins = bin_rows(
-            data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=not is_drawn_anew
+            data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=has_bundles
         )
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
-        return Boosting(
+        make = VectorBoosting if has_vectors else Boosting
+        return make(
             BoostedRows(bins, y, weight, raw),
             data.loss,
             params,
@@ -375,7 +397,13 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             effort=float(self.effort),
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
+            fills_leaves=self._fills_leaves(data.loss),
         )
+
+    def _fills_leaves(self, loss: Loss) -> bool:
+        """Whether "auto" has all rows give leaves their values: rows drawn by rule, leaves that are Newton's steps."""
+        is_drawn = self.subsample == AUTO and self.sampling == "uniform"
+        return is_drawn and loss.leaf == "newton" and not self._shares_trees(loss)
 
     def _choose_params(self, size: TableSize) -> dict[str, Any]:
         """Parameters that have a rule, as given or by it."""
@@ -392,7 +420,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def _watch_out_of_bag(self, params: BoostParams, size: TableSize) -> OutOfBagCurve | None:
         """What notes the loss of out-of-bag rows: where it is to stop the rounds, or `subsample` was asked for."""
         if self._stops_out_of_bag(params, size):
-            return OutOfBagCurve(stop=OutOfBagStop())
+            return OutOfBagCurve(stop=OutOfBagStop(is_squared=self.loss == "squared_error"))
         is_wanted = size.has_value and params.subsample < 1.0 and self.subsample != AUTO
         return OutOfBagCurve() if is_wanted else None
 
@@ -405,12 +433,14 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
             reg_lambda=scale(float(chosen["reg_lambda"]), -power),
+            lambda_falls=self.reg_lambda is None and data.loss.n_classes > 0,
             reg_alpha=scale(float(self.reg_alpha), -power - data.exponent),
             gamma=scale(float(self.gamma), -power - 2 * data.exponent),
             pruning=self.pruning,
             learning_rate=float(chosen["learning_rate"]),
             subsample=float(chosen["subsample"]),
             sampling=self.sampling,
+            leaf_rows=chosen["leaf_rows"],
             drop_rate=float(self.drop_rate),
             skip_drop=float(self.skip_drop),
             max_features=None if max_features == n_features else max_features,
@@ -435,6 +465,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         hashes["loss"] = repr(self.loss if isinstance(self.loss, str) else "two functions")
         if data.loss.link == "quantiles":
             hashes["loss"] += f" of {data.loss.quantile_levels}"
+        if self._shares_trees(data.loss):
+            hashes["loss"] += f" of {data.loss.n_raw} scores by one tree"
         return hashes
 
     def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
@@ -505,6 +537,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         try:
             columns = open_x(self, given.X, is_fit=False)
             y = self._read_evaluated_target(given.y, columns.n_rows)
+            compare_outputs(y, data.y)
             data.loss.check(np.append(y, 1.0))  # which no loss refuses: all counts of these rows may be 0
         except ValueError as error:
             raise ValueError(f"{given.place}: {error}") from error
@@ -657,7 +690,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         the trees of a column add up to `decision_function`. The impurity of a node is the gain of all tests below it.
         """
         fitted = self._find_fitted()
-        trees = np.empty((fitted.n_rounds, fitted.n_raw), object)
+        trees = np.empty((fitted.n_rounds, fitted.trees_per_round), object)
         for t in range(trees.size):
             tree = take_estimator_tree(fitted, t)
             cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)

@@ -70,7 +70,7 @@ class BoostedNumbers(Regressor):
 
         Returns
         -------
-        predicted : float64 array (n_rows,), or (n_rows, n_quantiles) of several quantiles
+        predicted : float64 array (n_rows,), or (n_rows, n_quantiles) of several quantiles, (n_rows, n_outputs)
             Quantiles of a row ascend.
         """
         predictor, raw = self._raw_scores(X, init_score, n_rounds)

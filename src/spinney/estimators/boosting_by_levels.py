@@ -98,6 +98,7 @@ def find_gap(model: Any) -> str | None:
         "sampling='gradient'": model.sampling == "gradient",
         "drop_rate above 0": model.drop_rate > 0.0,
         "candidates='hessian'": model.candidates == "hessian",
+        "multi_strategy='one_tree'": getattr(model, "multi_strategy", None) == "one_tree",
         "max_leaf_nodes=None without max_depth": model.max_leaf_nodes is None and model.max_depth is None,
         "warm_start=True": bool(model.warm_start) and hasattr(model, "_fitted"),
     }

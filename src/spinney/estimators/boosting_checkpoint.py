@@ -89,20 +89,20 @@ class KeptRounds:
             more["score"] = np.array(engine.out_of_bag.score[:n])
         if engine.loss.name == "huber":
             more["delta"] = float(engine.loss.parameter)
-        return Saved(engine.store.forest(0, engine.loss.n_raw * n, is_full=True), more)
+        return Saved(engine.store.forest(0, engine.trees_per_round * n, is_full=True), more)
 
     def resume(self, data: BoostingData, n_rounds: int) -> int:
         """Take up the rounds that the checkpoint has; returns how many are left to be grown, of `n_rounds`."""
-        n_raw = self.engine.loss.n_raw
-        n_trees = self.checkpoint.check_trees(data.table.schema, 0, n_rounds * n_raw)
+        per_round = self.engine.trees_per_round
+        n_trees = self.checkpoint.check_trees(data.table.schema, 0, n_rounds * per_round)
         if self.checkpoint.found is None:
             return n_rounds
         forest, more = self.checkpoint.found
-        n = n_trees // n_raw
+        n = n_trees // per_round
         with self.checkpoint.trusting():
             curves = self.check(more, n)
-            if n * n_raw != n_trees:
-                raise BrokenFileError(f"{n_trees} trees are no rounds of {n_raw}")
+            if n * per_round != n_trees:
+                raise BrokenFileError(f"{n_trees} trees are no rounds of {per_round}")
         self.add_scores(forest, n, data)
         self.monitor.resume(curves, n)
         self.compare_sets()

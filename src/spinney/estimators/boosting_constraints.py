@@ -34,6 +34,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "pruning": [StrOptions({"pre", "post"})],
     "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTOMATIC],
     "sampling": [StrOptions({"uniform", "gradient"})],
+    "leaf_rows": [StrOptions({AUTO, "bag", "all"})],
     "drop_rate": [Interval(Real, 0.0, 1.0, closed="left")],
     "skip_drop": [Interval(Real, 0.0, 1.0, closed="left")],
     "max_features_per_tree": SHARED_CONSTRAINTS["max_features"],

@@ -100,6 +100,8 @@ def take_given_rows(X: Any, is_taken: NDArray[np.bool_] | None) -> Any:
     return take_columns(X, rows, None) if isinstance(X, Columns) else _safe_indexing(X, rows)
 
 
-def pythonic(number: Any) -> int | float:
-    """A number as Python's own, which files hold."""
-    return int(number) if isinstance(number, Integral) else float(number)
+def pythonic(value: Any) -> int | float | str:
+    """A number as Python's own, which files hold; a word as it is."""
+    if isinstance(value, str):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)

@@ -11,6 +11,8 @@ from spinney.model.container import BrokenFileError
 from spinney.model.fitted_boosting import BaseModel, FittedBoosting, OutOfBagScores, Scores
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from spinney.ensemble.oob_stopping import OutOfBagCurve
     from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
@@ -108,6 +110,28 @@ def check_callbacks(callbacks: Any) -> list[Any]:
     return found
 
 
+def compare_outputs(y: NDArray[np.float64], learnt: NDArray[np.float64]) -> None:
+    """Refuse a target of rows to evaluate on that has other outputs than that of the rows to learn from."""
+    n, n_learnt = (1 if target.ndim == 1 else target.shape[1] for target in (y, learnt))
+    if n != n_learnt:
+        raise ValueError(f"y has {n} columns here, and {n_learnt} in the rows to learn from: give the same outputs")
+
+
+def refuse_vectors(estimator: Any) -> None:
+    """Refuse what trees whose leaves hold several numbers do not have."""
+    gaps = {
+        "candidates='hessian', whose cuts are those of one score": estimator.candidates == "hessian",
+        "drop_rate": bool(estimator.drop_rate),
+        "monotonic_cst: vectors have no order": estimator.monotonic_cst is not None,
+    }
+    for what, is_asked in gaps.items():
+        if is_asked:
+            raise ValueError(
+                f"one tree a round for all classes or outputs does without {what}. Leave it out, or grow a tree for "
+                "each: multi_strategy='one_tree_per_class', or a model for each column of y"
+            )
+
+
 def refuse_clashes(estimator: Any) -> None:
     """Refuse parameters of boosting that exclude each other."""
     if estimator.candidates == "hessian" and not estimator.newton:
@@ -121,6 +145,11 @@ def refuse_clashes(estimator: Any) -> None:
         raise ValueError(
             "sampling='gradient' multiplies derivatives, which the leaves of newton=False and of the losses "
             "'absolute_error', 'quantile' and 'huber' are not made of: use sampling='uniform'"
+        )
+    if estimator.sampling == "gradient" and estimator.leaf_rows == "all":
+        raise ValueError(
+            "leaf_rows='all' takes every row for itself, and sampling='gradient' has drawn rows stand for others: use "
+            "leaf_rows='bag'"
         )
     if estimator.drop_rate:
         for name in ("n_iter_no_change", "warm_start", "checkpoint"):

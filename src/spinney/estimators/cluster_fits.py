@@ -145,10 +145,8 @@ def open_collections(
         i, j = places[id(part)]
         sizes[i][j] = size
     first = list(collections).index("X") if "X" in collections else 0
-    known = {
-        TREES: None if can_grow_apart(estimator, arguments) else NOT_APART,
-        LEVELS: find_spread_gap(estimator, arguments),
-    }
+    apart = None if can_grow_apart(estimator, arguments) else NOT_APART
+    known = {TREES: apart, LEVELS: find_spread_gap(estimator, arguments)}
     forced = dask.config.get("spinney.plan", None)
     ordered = [sizes[first], *(of for i, of in enumerate(sizes) if i != first)]
     plan = choose_way(estimator, ordered, engine.list_workers(), gaps=known, forced=forced)

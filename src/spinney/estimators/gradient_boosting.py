@@ -48,8 +48,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         three classes or more 0.06; 0.1 for large tables, and where `n_estimators` is a number.
     n_estimators : int or "auto", default="auto"
         Most rounds. A round has one tree, or one per class where there are three or more. "auto" stops by the rows
-        that the rounds leave out: at twice the rounds after which these were predicted best, and at 2,000 (of large
-        tables 250).
+        that the rounds leave out: at twice the rounds after which these were predicted best (three times where nearly
+        all is learnt), and at 2,000 (of large tables 250, of numbers 120).
     effort : float, default=1.0
         How much time is worth spending: steps are so much shorter, and rounds may be so many more, where both are
         "auto". 0.2 for a first look, 5 for the last digit.
@@ -67,7 +67,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Least sum of second derivatives, times weights, in a leaf; with `newton=False` least sum of weights.
     reg_lambda : float, optional
         Pull of leaf values towards 0 by their squares: 1 by default, 2 / n for three classes or more, 0 with
-        `newton=False`, as Friedman has it.
+        `newton=False`, as Friedman has it. Where that default stands, and rounds stop by the rows that they leave out,
+        it falls once four fifths of the loss are learnt; a number is the same for all rounds.
     reg_alpha : float, default=0.0
         Pull of leaf values towards 0 by their sizes.
     gamma : float, default=0.0
@@ -81,6 +82,10 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     sampling : {"uniform", "gradient"}, default="uniform"
         How rows are drawn. "gradient": two thirds of the bag are the rows with the greatest derivatives, the others are
         drawn and stand for the rest (GOSS of LightGBM, whose defaults are `subsample=0.3`).
+    leaf_rows : {"auto", "bag", "all"}, default="auto"
+        Rows whose derivatives make the values of leaves: those that the round has drawn, as Friedman has it, or all,
+        which err less: the drawn ones chose the tests. "auto": all where `subsample` is "auto", but for the losses
+        whose leaves are quantiles.
     drop_rate : float, default=0.0
         Chance of each round before to be left out while a round is grown (DART): above 0, later rounds
         weigh as much as the first. Excludes early stopping, `warm_start` and `checkpoint`.
@@ -116,6 +121,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         more levels, and the fewer rows each, the more. 0: subsets are judged by their gain alone.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
+    multi_strategy : {"one_tree_per_class", "one_tree"}, default="one_tree_per_class"
+        Of three classes or more: a tree for each in every round; or one tree for all, whose leaves hold a raw score for
+        each class, which is a fraction of the time and less sharp.
     interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional
         Features that may stand on one path; those that no set holds make up a set of their own.
     n_iter_no_change : int, optional
@@ -208,6 +216,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         **BOOST_CONSTRAINTS,
         "loss": [StrOptions(set(CLASSES)), tuple, list],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_strategy": [StrOptions({"one_tree_per_class", "one_tree"})],
     }
     _keeps: ClassVar[dict[str, Kept]] = {"_class_factors": Kept(np.ndarray | None, is_needed=False)}
     _class_factors = Part("class_factors")
@@ -231,6 +240,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         pruning: str = "pre",
         subsample: float | str = "auto",
         sampling: str = "uniform",
+        leaf_rows: str = "auto",
         drop_rate: float = 0.0,
         skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
@@ -246,6 +256,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         cat_penalty: float = 1.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        multi_strategy: str = "one_tree_per_class",
         n_iter_no_change: int | None = None,
         validation_fraction: float | None = 0.1,
         scoring: str | Callable[..., float] = "loss",
@@ -274,6 +285,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.pruning = pruning
         self.subsample = subsample
         self.sampling = sampling
+        self.leaf_rows = leaf_rows
         self.drop_rate = drop_rate
         self.skip_drop = skip_drop
         self.max_features = max_features
@@ -289,6 +301,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.cat_penalty = cat_penalty
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.multi_strategy = multi_strategy
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.scoring = scoring
@@ -383,6 +396,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
             )
         return make_loss(self.loss, n_classes=max(self.n_classes_, 2), newton=bool(self.newton))
 
+    def _shares_trees(self, loss: Loss) -> bool:
+        return self.multi_strategy == "one_tree" and loss.n_raw > 1
+
     def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[y.astype(np.int64)]
 
@@ -447,7 +463,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
 
 
 class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
-    """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
+    """Gradient boosting for numbers, one or several a row: trees in turn, each on the derivatives of the loss so far.
 
     Parameters
     ----------
@@ -470,7 +486,7 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    sampling, drop_rate, skip_drop, max_features_per_tree, newton, init, max_bins, candidates
+    sampling, leaf_rows, drop_rate, skip_drop, max_features_per_tree, newton, init, max_bins, candidates
         As in `GradientBoostingClassifier`.
     categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
@@ -535,6 +551,7 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         pruning: str = "pre",
         subsample: float | str = "auto",
         sampling: str = "uniform",
+        leaf_rows: str = "auto",
         drop_rate: float = 0.0,
         skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
@@ -579,6 +596,7 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         self.pruning = pruning
         self.subsample = subsample
         self.sampling = sampling
+        self.leaf_rows = leaf_rows
         self.drop_rate = drop_rate
         self.skip_drop = skip_drop
         self.max_features = max_features
@@ -607,6 +625,20 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         self.random_state = random_state
         self.checkpoint = checkpoint
 
+    _takes_outputs: ClassVar[bool] = True
+
+    def _asks_one_output(self) -> dict[str, bool]:
+        return {
+            f"loss={self.loss!r}": not isinstance(self.loss, str) or self.loss != "squared_error",
+            "init=estimator": self.init is not None and not isinstance(self.init, str),
+            "monotonic_cst": self.monotonic_cst is not None,
+            "drop_rate": bool(self.drop_rate),
+            "candidates='hessian'": self.candidates == "hessian",
+        }
+
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return self._read_target(y, n_rows)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = any(kind.is_positive for kind in STORED if kind.name == self.loss)
@@ -627,8 +659,10 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         init_score_val: Any = None,
         callbacks: Any = None,
     ) -> Self:
-        """Grow the rounds; y holds numbers, the rest is as in the classifier.
+        """Grow the rounds; y holds numbers, (n_rows,) or (n_rows, n_outputs); the rest is as in the classifier.
 
+        Several outputs, by `loss="squared_error"`, have one tree a round for all of them, whose leaves hold a number
+        for each: tests are chosen by the sum of their gains, so that outputs of one scale count alike.
         For rates, with `loss="poisson"`, give the logarithm of the exposure as `init_score`, to `predict` as well.
         """
         validation = Validation(X_val, y_val, sample_weight_val, init_score_val, eval_set, eval_names)
@@ -639,9 +673,9 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         return make_loss(self.loss, alpha=self.alpha, power=float(self.power), newton=bool(self.newton))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions; refused of several quantiles, which have none."""
+        """R² of the predictions, of several outputs their mean; refused of several quantiles, which have none."""
         n_raw = self._find_fitted().n_raw
-        if n_raw > 1:
+        if n_raw > 1 and self._find_fitted().loss.link == "quantiles":
             raise ValueError(
                 f"score is the R² of one number for each row, and this model predicts {n_raw} quantiles: "
                 "use sklearn.metrics.mean_pinball_loss on the columns of predict"

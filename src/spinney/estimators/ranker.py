@@ -53,7 +53,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`, but reg_lambda, which is 0 by default: derivatives are small here.
-    sampling, drop_rate, skip_drop, max_features_per_tree, max_bins, candidates
+    sampling, leaf_rows, drop_rate, skip_drop, max_features_per_tree, max_bins, candidates
         As in `GradientBoostingClassifier`.
     categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
@@ -115,6 +115,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         pruning: str = "pre",
         subsample: float | str = "auto",
         sampling: str = "uniform",
+        leaf_rows: str = "auto",
         drop_rate: float = 0.0,
         skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
@@ -157,6 +158,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         self.pruning = pruning
         self.subsample = subsample
         self.sampling = sampling
+        self.leaf_rows = leaf_rows
         self.drop_rate = drop_rate
         self.skip_drop = skip_drop
         self.max_features = max_features

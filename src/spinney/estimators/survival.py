@@ -45,7 +45,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    sampling, drop_rate, skip_drop, max_features_per_tree, max_bins, candidates
+    sampling, leaf_rows, drop_rate, skip_drop, max_features_per_tree, max_bins, candidates
         As in `GradientBoostingClassifier`.
     categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
@@ -106,6 +106,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         pruning: str = "pre",
         subsample: float | str = "auto",
         sampling: str = "uniform",
+        leaf_rows: str = "auto",
         drop_rate: float = 0.0,
         skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
@@ -147,6 +148,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         self.pruning = pruning
         self.subsample = subsample
         self.sampling = sampling
+        self.leaf_rows = leaf_rows
         self.drop_rate = drop_rate
         self.skip_drop = skip_drop
         self.max_features = max_features
@@ -248,12 +250,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         -------
         survival : float64 array (n_rows, n_times)
         """
-        try:
-            at = np.asarray(times, np.float64)
-        except (TypeError, ValueError):
-            at = np.array(np.nan)
-        if at.ndim != 1 or not bool((np.isfinite(at) & (at > 0.0)).all()):
-            raise ValueError(f"times={times!r:.60} must be a list of finite numbers above 0")
+        at = check_times(times)
         _, raw = self._raw_scores(X, init_score, None)
         loss = self._find_fitted().loss
         assert isinstance(loss, Cox | AFT)
@@ -268,6 +265,17 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         risk = predicted if isinstance(self._find_fitted().loss, Cox) else -predicted
         time = self._read_target(y, len(risk))
         return measure_concordance(time, risk, check_weights(sample_weight, len(risk)))
+
+
+def check_times(times: ArrayLike) -> NDArray[np.float64]:
+    """Times to predict at, (n_times,)."""
+    try:
+        at = np.asarray(times, np.float64)
+    except (TypeError, ValueError):
+        at = np.array(np.nan)
+    if at.ndim != 1 or not bool((np.isfinite(at) & (at > 0.0)).all()):
+        raise ValueError(f"times={times!r:.60} must be a list of finite numbers above 0")
+    return at
 
 
 def sign_times(y: Any) -> Any:

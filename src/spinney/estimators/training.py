@@ -36,6 +36,8 @@ from spinney.table.ingest import read_columns
 from spinney.tree.structure import Legend
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from spinney.table.binning import Bins
@@ -242,13 +244,18 @@ def code_for_bags(
 ) -> BagRows:
     """Code all rows once for many trees; tree: has `criterion`, `max_bins`, and for numbers `min_target_std`.
 
+    Where it has a `make_target`, that makes the target of y and weights.
+
     labels: the classes, or None for numbers; n_features: that a tree sees; n_jobs: threads, where they pay.
     """
     table, weight = data.table, data.weight
     effort = estimate_effort(growing_seconds(table.n_rows, n_features, n_trees))
     effort = effort._replace(most_workers=table.most_workers)
     weights = fix_weights(weight, table.n_rows)
-    if labels is None:
+    make_own: Callable[[NDArray[Any], Weights], Target] | None = getattr(tree, "make_target", None)
+    if make_own is not None:
+        target = make_own(data.y, weights)
+    elif labels is None:
         criterion = own_name(tree.criterion)
         y = mask_unweighted(data.y, weight)
         check_range(criterion, data.y, weight)
@@ -262,7 +269,8 @@ def code_for_bags(
     n_workers = n_workers if table.most_workers is None else min(n_workers, table.most_workers)
     codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels, n_workers=n_workers)
     weights, target = with_room(weights, target)
-    legend = make_legend(table.schema, labels, codes.has_missing, own_name(tree.criterion))
+    named = None if make_own is not None else own_name(tree.criterion)
+    legend = make_legend(table.schema, labels, codes.has_missing, named)
     return BagRows(codes, weights, target, legend, effort)
 
 

@@ -25,6 +25,7 @@
 | `shap_trees.py` | trees as the library `shap` takes them |
 | `row_explanation.py` | why one row got its answer |
 | `counterfactual.py` | the smallest change that changes an answer |
+| `hazards.py` | hazards and survival by the trees of a survival forest |
 | `dependence.py` | how answers depend on one column |
 | `explained_trees.py` | predictors as sums of trees, for explanations |
 | `quadrature.py` | points and weights of integrals |

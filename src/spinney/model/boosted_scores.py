@@ -1,6 +1,7 @@
 """Predictions of boosted forests: raw scores as sums over rounds; and gains as importances.
 
-A round has `n_raw` trees; tree t of the forest adds to row t % n_raw of the raw scores. Sums are in the order of the
+A round has `n_raw` trees, of which tree t of the forest adds to row t % n_raw of the raw scores; or one, whose leaves
+hold a number for each of them (`Forest.answers`). Sums are in the order of the
 rounds, from the start of the model on: the very additions of training, so that both give the same bits.
 """
 
@@ -15,7 +16,15 @@ from spinney._node_layout import child_of_link, feature_of_link
 from spinney.kernels.common.structs import LeafShares
 from spinney.model.forest_votes import linear_values
 from spinney.table.sparse import SparseRows
-from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, find_all_leaves, make_lane_scratch, score_at_once
+from spinney.tree.predict import (
+    BLOCK_ROWS,
+    STEP_SECONDS,
+    add_answers,
+    can_score,
+    find_all_leaves,
+    make_lane_scratch,
+    score_at_once,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,13 +44,23 @@ def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float6
     return raw
 
 
+def count_raw(forest: Forest) -> int:
+    """Raw scores that a leaf holds; 0 where its numbers are shares of classes."""
+    return 1 if forest.answers is None else forest.answers.shape[1] * (forest.widths is None)
+
+
+def trees_per_round(forest: Forest, n_raw: int) -> int:
+    """Trees of a round: one for each raw score, or one whose leaves hold a number for each."""
+    return n_raw if forest.answers is None else 1
+
+
 def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, raw: NDArray[np.float64]) -> None:
     """Add the leaf values of rounds of trees for rows lo .. hi to raw scores.
 
     Parameters
     ----------
     forest : Forest
-        Of len(raw) trees a round.
+        Of len(raw) trees a round, or of one with `answers`.
     rounds : range
         Consecutive rounds.
     values : float32 or float64 (n_rows, n_features), or SparseRows
@@ -54,6 +73,9 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
             scores = np.ascontiguousarray(raw[:, rows])
             add_rounds(forest, rounds, block, 0, len(block), scores)
             raw[:, rows] = scores
+        return
+    if forest.answers is not None:
+        add_answers(forest, rounds, values, lo, hi, raw)
         return
     n_raw = len(raw)
     n_trees = len(rounds) * n_raw

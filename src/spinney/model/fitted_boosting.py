@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.model.boosted_scores import sum_gains
+from spinney.model.boosted_scores import count_raw, sum_gains, trees_per_round
 from spinney.model.fitted_forest import find_forest_fault
 from spinney.model.predictors import RoundPredictor
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SEEDS = 2**31  # seeds are below
+LEAF_ROWS = ("bag", "all")
 HASHED = {"y", "sample_weight or class_weight", "loss"}  # always; others where there are any
 
 
@@ -62,7 +63,7 @@ class FittedBoosting:
     schema : Schema
     classes : array (n_classes,), or None for numbers
     forest : Forest
-        The trees of all rounds; tree t adds to raw score t % `n_raw`.
+        The trees of all rounds; tree t adds to raw score t % `n_raw`, or with `answers` to all of them.
     loss : Loss
     start : float64 (n_raw,)
         Raw scores before the first round.
@@ -74,7 +75,7 @@ class FittedBoosting:
     max_features : int
         Drawn per node.
     chosen : dict, or None in files of older versions
-        The parameters that may be "auto", as numbers.
+        The parameters that may be "auto", as they were used.
     class_factors : float64 (n_classes,), or None
         What the weight of a row of each class is multiplied by.
     hashes : dict
@@ -109,13 +110,18 @@ class FittedBoosting:
 
     @property
     def n_raw(self) -> int:
-        """Raw scores of a row, and trees of a round."""
+        """Raw scores of a row."""
         return len(self.start)
+
+    @property
+    def trees_per_round(self) -> int:
+        """One for each raw score, or one for all."""
+        return trees_per_round(self.forest, self.n_raw)
 
     @property
     def n_rounds(self) -> int:
         """Rounds grown."""
-        return len(self.forest) // max(self.n_raw, 1)
+        return len(self.forest) // max(self.trees_per_round, 1)
 
     @property
     def init(self) -> Floats:
@@ -137,6 +143,8 @@ def take_estimator_tree(fitted: FittedBoosting, t: int) -> Tree:
     tree = fitted.forest[t]
     if fitted.exponent == 0:
         return tree
+    if tree.answers is not None:
+        tree = replace(tree, answers=np.ldexp(tree.answers, fitted.exponent))
     return replace(tree, threshold=np.where(tree.is_leaf, np.ldexp(tree.threshold, fitted.exponent), tree.threshold))
 
 
@@ -147,7 +155,7 @@ def in_units(x: Any, exponent: int) -> Any:
 
 def feature_importances(fitted: FittedBoosting) -> Floats:
     """Gain of the tests on each feature in the trees that predictions use, scaled to sum 1, (n_features,)."""
-    return sum_gains(fitted.forest, fitted.best_round * fitted.n_raw)
+    return sum_gains(fitted.forest, fitted.best_round * fitted.trees_per_round)
 
 
 # --- a model that was read from a file ------------------------------------------------------------------------
@@ -159,14 +167,15 @@ def find_boosting_fault(fitted: FittedBoosting) -> str | None:
     if fault is not None:
         return fault
     n_rounds = fitted.n_rounds
-    if not 1 <= fitted.best_round <= n_rounds or n_rounds * fitted.n_raw != len(fitted.forest):
+    if not 1 <= fitted.best_round <= n_rounds or n_rounds * fitted.trees_per_round != len(fitted.forest):
         return f"predictions use {fitted.best_round} of {n_rounds} rounds, of {len(fitted.forest)} trees"
     if not 0 <= fitted.seed < SEEDS or not 1 <= fitted.max_features <= fitted.schema.n_features:
         return f"seed={fitted.seed}, max_features={fitted.max_features} are out of range"
     if not (set(fitted.hashes) >= HASHED and all(isinstance(text, str) for text in fitted.hashes.values())):
         return f"the hashes of the training data are those of {sorted(map(str, fitted.hashes))}"
-    if fitted.loss.n_raw != fitted.n_raw:
-        return f"a loss of {fitted.loss.n_raw} raw scores began with {fitted.n_raw}"
+    n_held = fitted.n_raw if fitted.forest.answers is None else count_raw(fitted.forest)
+    if not fitted.loss.n_raw == n_held == fitted.n_raw:
+        return f"a loss of {fitted.loss.n_raw} raw scores, {n_held} of them in leaves, began with {fitted.n_raw}"
     return find_curve_fault(fitted) or find_factor_fault(fitted) or find_chosen_fault(fitted.chosen)
 
 
@@ -212,9 +221,10 @@ def find_factor_fault(fitted: FittedBoosting) -> str | None:
 
 
 def find_chosen_fault(chosen: dict[Any, Any] | None) -> str | None:
-    """Parameters have names, and are finite numbers or None."""
+    """Parameters have names, and are finite numbers, None, or say which rows leaves have their values of."""
     for name, value in (chosen or {}).items():
         is_number = type(value) in {int, float} and math.isfinite(value)
-        if not isinstance(name, str) or not (value is None or is_number):
+        is_word = name == "leaf_rows" and value in LEAF_ROWS
+        if not isinstance(name, str) or not (value is None or is_number or is_word):
             return f"the chosen parameter {name!r:.40} is {value!r:.40}"
     return None

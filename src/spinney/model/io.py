@@ -283,6 +283,7 @@ def load_predictor(path: str | os.PathLike[str]) -> Predictor:
     file = ModelFile(path, read(path), KINDS)
     if file.predictor is None:
         raise ValueError(
-            f"{path} holds a {file.method} whose members are no trees of one forest: open it with spinney.load_model"
+            f"{path} holds a {file.method} that has no predictor, for its members are no trees of one forest, or they "
+            "answer by more than a number or the classes of one output: open it with spinney.load_model"
         )
     return file.predictor

@@ -13,7 +13,7 @@ from spinney._cached import once
 from spinney._threads import check_jobs
 from spinney.ensemble.links import ANY, LINKS, choose_class, respond, respond_one, two_shares
 from spinney.model.base_predictor import Predictor
-from spinney.model.boosted_scores import add_rounds, begin_raw, sum_gains
+from spinney.model.boosted_scores import add_rounds, begin_raw, count_raw, sum_gains, trees_per_round
 from spinney.model.forest_votes import lower_values, mean_answers, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
 from spinney.model.weighted_votes import (
@@ -216,7 +216,7 @@ class RoundPredictor(Predictor):
     Attributes
     ----------
     forest : Forest
-        `len(start)` trees a round.
+        `len(start)` trees a round, or one whose leaves hold as many numbers.
     start : float64 (n_raw,)
         Raw scores before the first round.
     link : str
@@ -236,7 +236,7 @@ class RoundPredictor(Predictor):
     @property
     def feature_importances(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the rounds that predict."""
-        return sum_gains(self.forest, self.n_rounds * self.n_raw)
+        return sum_gains(self.forest, self.n_rounds * self.trees_per_round)
 
     def check(self) -> None:
         """Forest, start, link and rounds fit each other and the classes."""
@@ -250,20 +250,28 @@ class RoundPredictor(Predictor):
         n_raw = max(len(self.start), 1) if n_raw == ANY else n_raw or n_classes
         if n_classes != wanted or self.start.shape != (n_raw,) or not np.isfinite(self.start).all():
             raise BrokenTreeError(f"link {self.link!r}: start of shape {self.start.shape} for {self.n_classes} classes")
-        if len(self.forest) % n_raw or not 0 <= self.n_rounds <= len(self.forest) // n_raw:
-            raise BrokenTreeError(f"{self.n_rounds} rounds of {n_raw} trees in a forest of {len(self.forest)}")
+        per_round = self.trees_per_round
+        if self.forest.answers is not None and not count_raw(self.forest) == n_raw > 1:
+            raise BrokenTreeError(f"leaves of {count_raw(self.forest)} numbers for {n_raw} raw scores")
+        if len(self.forest) % per_round or not 0 <= self.n_rounds <= len(self.forest) // per_round:
+            raise BrokenTreeError(f"{self.n_rounds} rounds of {per_round} trees in a forest of {len(self.forest)}")
         if abs(self.exponent) > MOST_EXPONENT or (n_classes and self.exponent):
             raise BrokenTreeError(f"exponent={self.exponent} is out of range")
 
     @property
     def n_raw(self) -> int:
-        """Raw scores of a row, and trees of a round."""
+        """Raw scores of a row."""
         return len(self.start)
 
     @property
+    def trees_per_round(self) -> int:
+        """One for each raw score, or one for all."""
+        return trees_per_round(self.forest, self.n_raw)
+
+    @property
     def n_numbers(self) -> int:
-        """How many numbers are predicted for a row: one for each quantile, else 1."""
-        return self.n_raw if self.link == "quantiles" else 1
+        """How many numbers are predicted for a row: one for each quantile or output, else 1."""
+        return self.n_raw if self.link in ("quantiles", "outputs") else 1
 
     def begin(self, n_rows: int, offset: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Raw scores before the first round, (n_raw, n_rows); offset: what the rows bring along, in our units."""
@@ -281,7 +289,7 @@ class RoundPredictor(Predictor):
         def add(lo: int, hi: int) -> None:
             add_rounds(self.forest, rounds, values, lo, hi, raw)
 
-        run_blocks(add, len(values), len(rounds) * self.n_raw, n_jobs)
+        run_blocks(add, len(values), len(rounds) * self.trees_per_round, n_jobs)
         return raw
 
     def stages(
@@ -319,7 +327,7 @@ class RoundPredictor(Predictor):
     @once
     def used(self) -> Forest:
         """The trees of the rounds that count."""
-        return self.forest.head(self.n_rounds * self.n_raw)
+        return self.forest.head(self.n_rounds * self.trees_per_round)
 
     def find(self, values: Values) -> NDArray[np.int64]:
         """Leaf of each row in each tree that counts."""
@@ -331,7 +339,7 @@ class RoundPredictor(Predictor):
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values that add up to raw scores, where leaves are plain."""
-        if self.forest.linear is not None:
+        if self.forest.linear is not None or self.forest.answers is not None:
             return None
         return pack_values(self.forest, self.n_raw, self.n_rounds * self.n_raw, self.start)
 

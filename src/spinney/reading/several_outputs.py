@@ -18,7 +18,7 @@ def refuse_outputs(model: Any, what: str) -> None:
     if model.n_outputs > 1:
         raise ValueError(
             f"{what}: not there for several outputs, and this model has {model.n_outputs}; fit one model for each "
-            "column of y"
+            "column of y, and of classes a tree for each (multi_strategy='one_tree_per_class')"
         )
 
 

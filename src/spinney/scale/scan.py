@@ -277,6 +277,12 @@ class Scan:
         """The role of each column that is read, features in the order of the source."""
         names = source.names
         asked = {"target": self.target, "weight": self.weight, "groups": self.groups}
+        for argument, name in asked.items():
+            if isinstance(name, list | tuple):
+                raise ValueError(  # noqa: TRY004, as any bad content
+                    f"{argument}={name!r:.60} is a list: a scan has one {argument}. Models of several outputs take "
+                    "rows in memory, fit(X, Y) of a sample; or fit one model for each"
+                )
         for argument, name in [*asked.items(), *(("drop", name) for name in self.drop)]:
             if name is not None and name not in names:
                 close = difflib.get_close_matches(str(name), names, n=1)

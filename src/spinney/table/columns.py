@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+FEW_CATEGORIES = 256  # that are listed whether they occur or not
 WIDE = 2**53  # float64 holds every integer up to here, and no longer every one beyond
 
 # Libraries whose tables may carry no protocol that can be seen from outside (a lazy frame has none).
@@ -611,12 +612,21 @@ def _read_dates(series: Any, name: str) -> Dates:
 
 def _read_categories(series: Any) -> Categories:
     native = series.to_native()
-    accessor: Any = getattr(native, "cat", None)
-    if hasattr(accessor, "codes"):  # pandas and its kin
-        codes = np.asarray(accessor.codes)
-        used, codes = _used(codes, len(accessor.categories))
-        return Categories(codes, accessor.categories[used].tolist(), bool(accessor.ordered))
+    held: Any = getattr(native, "array", None)  # of pandas; by its accessor, codes would become a Series of their own
+    if not (hasattr(held, "codes") and hasattr(held, "categories")):
+        held = getattr(native, "cat", None)  # of its kin
+    if hasattr(held, "codes"):
+        used, codes = _used(np.asarray(held.codes), len(held.categories))
+        return Categories(codes, _pick(held.categories, used), bool(held.ordered))
     return _read_dictionary(series.to_arrow())
+
+
+def _pick(categories: Any, used: NDArray[np.int64]) -> list[Any]:
+    """Some of the categories of an index: of few, all are listed, since an index of some costs more than that."""
+    if len(categories) <= FEW_CATEGORIES + 2 * len(used):
+        values = categories.tolist()
+        return values if len(used) == len(values) else [values[i] for i in used.tolist()]
+    return list(categories[used].tolist())
 
 
 def _read_dictionary(array: Any) -> Categories:

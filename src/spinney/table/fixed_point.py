@@ -8,7 +8,7 @@ is exactly two rows.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,20 @@ class Weights(NamedTuple):
     row_weight: float = 1.0  # units of an independent row, see `weigh_row`
 
 
+class Times(NamedTuple):
+    """Times until an event as codes: how many times of events there are up to that of a row."""
+
+    code: NDArray[np.int64]  # (n_rows of the table,)
+    n_times: int  # that are told apart
+
+
 class Outputs(NamedTuple):
     """What several outputs have besides: columns, in the units of the first. An output of classes has one for each."""
 
     values: NDArray[np.int64]  # (n_columns - 1, n_rows): those behind the first, as `Target.values`
     truth: NDArray[np.float64]  # (n_outputs, n_rows): targets / 2**exponent, or codes of classes
     widths: NDArray[np.int64] | None = None  # (n_outputs,): classes of each; None: numbers
+    times: Times | None = None  # of times until an event: whether it was seen is the one output, of two classes
 
 
 class Target(NamedTuple):
@@ -70,6 +78,11 @@ class Target(NamedTuple):
     def n_columns(self) -> int:
         """Sums that rows of several outputs have."""
         return 1 if self.outputs is None else 1 + len(self.outputs.values)
+
+    @property
+    def times(self) -> Times | None:
+        """Times until an event; None: other targets."""
+        return None if self.outputs is None else self.outputs.times
 
     @property
     def widths(self) -> NDArray[np.int64] | None:
@@ -258,6 +271,19 @@ def label_target(codes: NDArray[np.int64], widths: NDArray[np.int64], weights: W
     return Target(MOMENTS, columns[0], np.zeros(1, SUM), kinds, 0, bits=weights.bits, outputs=outputs)
 
 
+def time_target(y: NDArray[np.float64], grid: NDArray[np.float64], weights: Weights) -> Target:
+    """Target of times until an event, (n_rows,), below 0 where it was not seen.
+
+    grid: times of events that are told apart, ascending; an event counts at the first that is not before it.
+    """
+    is_seen = y > 0.0
+    code = np.where(is_seen, np.searchsorted(grid, y) + 1, np.searchsorted(grid, -y, side="right")).astype(SUM)
+    target = label_target(is_seen.astype(SUM)[:, None], np.array([2], SUM), weights)
+    assert target.outputs is not None
+    kinds = (2 * code + is_seen).astype(np.float64)
+    return target._replace(truth=kinds, outputs=target.outputs._replace(times=Times(code, len(grid))))
+
+
 def count_labels(labels: Iterable[Iterable[object]]) -> NDArray[np.int64]:
     """How many classes each of several outputs has, (n_outputs,)."""
     return np.array([len(list(each)) for each in labels], np.int64)
@@ -282,8 +308,9 @@ def with_room(weights: Weights, target: Target) -> tuple[Weights, Target]:
         )
         if target.n_classes:
             return weights, class_target(target.truth.astype(SUM), target.n_classes, weights)
-        if target.outputs is not None and target.widths is not None:
-            return weights, label_target(target.outputs.truth.T.astype(SUM), target.widths, weights)
+        if target.widths is not None:
+            values = np.broadcast_to(weights.values, len(target.truth))
+            return weights, weigh_labels(target, slice(None), values)._replace(bits=weights.bits)
     if target.n_classes or target.widths is not None:
         return weights, target
     return weights, narrow_target(target, BAG_ROOM, BAG_ROOM)
@@ -301,36 +328,37 @@ def narrow_target(target: Target, n_bits: int, n_square_bits: int) -> Target:
 
 
 def bag_target(
-    weights: Weights, target: Target, rows: NDArray[np.int32], counts: NDArray[np.int32]
+    weights: Weights, target: Target, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]
 ) -> tuple[Weights, Target]:
     """Weights and target of a bag: `rows` of the table, each `counts` times (same length, at least 1).
 
     Integers are multiplied, so a row drawn twice is two rows, exactly. `truth` stays that of the table.
     """
     target = target._replace(
-        values=target.values[rows], squares=target.squares[rows] if len(target.squares) > 1 else target.squares
+        values=target.values.take(rows),
+        squares=target.squares.take(rows) if len(target.squares) > 1 else target.squares,
     )
     outputs = target.outputs
     if outputs is not None:
-        target = target._replace(outputs=outputs._replace(values=outputs.values[:, rows]))
+        target = target._replace(outputs=outputs._replace(values=outputs.values.take(rows, axis=1)))
     is_class = target.n_classes > 0 or target.widths is not None
     if weights.is_unit and int(counts.max()) == 1:
         return weights._replace(total=len(rows)), target
     times = counts.astype(SUM)
-    held = times if weights.is_unit or not weights.is_whole else times * weights.values[rows]
+    held = times if weights.is_unit or not weights.is_whole else times * weights.values.take(rows)
     row_weight = int((held * times).sum()) / int(held.sum())  # a row that was drawn twice says nothing new
     if not is_class:
         others = () if target.outputs is None else target.outputs.values
         n_excess = max(excess_bits(values, times) for values in (target.values, *others))
         target = narrow_target(target, n_excess, excess_bits(target.squares, times))
     if not weights.is_unit:
-        values = weights.values[rows]
+        values = weights.values.take(rows)
         n_bits = excess_bits(values, times)
         times = values * times if n_bits == 0 else np.maximum(values >> n_bits, 1) * times
         weights = weights._replace(bits=weights.bits - n_bits)
     total = int(times.sum())
     if target.family == MOMENTS and target.n_classes:
-        target = target._replace(values=target.truth[rows].astype(SUM) * times)
+        target = target._replace(values=target.truth.take(rows).astype(SUM) * times)
     elif outputs is not None and outputs.widths is not None:
         target = weigh_labels(target, rows, times)
     elif target.family == MOMENTS:
@@ -346,7 +374,7 @@ def bag_target(
     return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight), target
 
 
-def weigh_labels(target: Target, rows: NDArray[np.int32], weight: NDArray[np.int64]) -> Target:
+def weigh_labels(target: Target, rows: NDArray[np.integer[Any]] | slice, weight: NDArray[np.int64]) -> Target:
     """The columns of some rows of a target of classes of several outputs, with other weights."""
     outputs = target.outputs
     assert outputs is not None

@@ -44,6 +44,29 @@ def fill_labels(
     return replace(tree, threshold=threshold, impurity=impurity, answers=answers, widths=widths)
 
 
+def fill_hazards(
+    tree: Tree, addends: NDArray[np.int64], code: NDArray[np.int64], n_times: int, begin: NDArray[np.int64]
+) -> Tree:
+    """A grown tree with the cumulative hazard of every node after each time (Nelson and Aalen), (n_nodes, n_times).
+
+    addends: in the order of the leaves; code: of the same rows, times of events up to theirs; begin: as `fill_labels`.
+    """
+    leaves = np.flatnonzero(tree.is_leaf)
+    leaves = leaves[np.argsort(begin[leaves], kind="stable")]
+    node = np.repeat(leaves, tree.n_rows[leaves])
+    leaving, events = np.zeros((2, tree.n_nodes, n_times + 1), SUM)
+    np.add.at(leaving, (node, code), addends[1])
+    np.add.at(events, (node, code), addends[2])
+    for level in reversed(tree.nodes_by_depth[1:]):
+        for counts in (leaving, events):
+            np.add.at(counts, tree.parent[level], counts[level])
+    at_risk = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    rate = np.divide(events[:, 1:], at_risk, out=np.zeros(at_risk.shape), where=at_risk > 0)
+    hazard = np.cumsum(rate, axis=1)
+    threshold = np.where(tree.is_leaf, hazard[:, 0], tree.threshold)
+    return replace(tree, threshold=threshold, impurity=np.zeros(tree.n_nodes), answers=hazard)
+
+
 def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """Sum of `x[begin:end]` for each pair."""
     total = np.zeros(len(x) + 1, SUM)

@@ -86,12 +86,14 @@ class BoostParams:
     min_weight_fraction_leaf: float = 0.0
     min_child_weight: float = 1e-3
     reg_lambda: float = 0.0
+    lambda_falls: bool = False  # see `ensemble.oob_stopping`
     reg_alpha: float = 0.0
     gamma: float = 0.0
     pruning: str = "pre"
     learning_rate: float = 0.1
     subsample: float = 1.0
     sampling: str = "uniform"  # or "gradient": see `ensemble.gradient_sampling`
+    leaf_rows: str = "bag"  # or "all": whose derivatives make the values of leaves
     drop_rate: float = 0.0  # see `ensemble.dropout`
     skip_drop: float = 0.5
     max_features: int | None = None  # drawn per node
@@ -109,9 +111,9 @@ def power_below(limit: float, total: float) -> float:
     """The greatest power of two whose product with `total` is below the limit; 1 where the total is 0."""
     if total <= 0.0:
         return 1.0
-    exponent = math.frexp(limit / 2.0)[1] - math.frexp(total)[1]
-    while math.ldexp(total, exponent + 1) < limit:
-        exponent += 1
+    most, upto = math.frexp(limit)
+    mantissa, size = math.frexp(total)
+    exponent = upto - size - (mantissa >= most)
     return math.ldexp(1.0, min(max(exponent, -1000), 1000))
 
 
@@ -179,6 +181,7 @@ class BoostMemory:
         self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.last_gain = 0.0
+        self.reg_lambda = params.reg_lambda  # of the round
         self.describe(bins)
 
     def describe(self, bins: Bins) -> None:
@@ -314,7 +317,7 @@ class BoostMemory:
             seed=seed,
             gradient_unit=1.0 / units.gradient,
             hessian_unit=1.0 / units.hessian,
-            reg_lambda=params.reg_lambda,
+            reg_lambda=self.reg_lambda,
             reg_alpha=params.reg_alpha,
             gamma=params.gamma,
             cat_smooth=params.cat_smooth,
@@ -372,7 +375,9 @@ class BoostGrowth(BoostMemory):
         self.grow_alike = SameTypes(kernels.boost.driver.grow)
         self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
         self.work_on_shard = SameTypes(kernels.boost.shards.work_on_shard)
+        self.close_tree = SameTypes(kernels.boost.leaf_values.close_tree)
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
+        self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
         self.run = run
         self.leaf = np.zeros(n_rows, np.int32)
         self.take_rows(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
@@ -494,12 +499,30 @@ class BoostGrowth(BoostMemory):
         nodes.cut_value[0] = nodes.gain[0] = 0.0
         nodes.lower[0], nodes.upper[0] = -np.inf, np.inf
         if bag is not None:
-            gather = self.kernels.boost.pack_gradients.gather_rows
-            total = gather(bag, self.source, self.buffer, self.table.n_words)
+            total = self.gather(bag)
             nodes.n_rows[0] = len(bag)
             nodes.side[0] = 1
             nodes.begin[:, 0], nodes.end[:, 0] = self.starts[:-1], self.starts[1:]
         state[ROOT_SUM] = total
+
+    def gather(self, bag: NDArray[np.int32]) -> int:
+        """Copy the rows of a bag to the buffer, each shard its own; return the sum of their packed sums."""
+        totals = [0] * self.n_shards
+
+        def work(shard: int) -> None:
+            lo, hi = self.starts[shard : shard + 2].tolist()
+            totals[shard] = self.gather_rows(None, bag, lo, hi, self.source, self.buffer, self.table.n_words)
+
+        self.share_rows(len(bag), work)
+        return sum(totals)
+
+    def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
+        """Call work(shard) for all shards, side by side where so many rows are worth it."""
+        if n_rows * self.n_shards < SHARE_CELLS:
+            for shard in range(self.n_shards):
+                work(shard)
+        else:
+            self.run(work)
 
     def close(self, n_rows: int) -> int:
         """Prune if wanted, and write the leaves of the rows; return the number of nodes."""
@@ -507,18 +530,13 @@ class BoostGrowth(BoostMemory):
         if n_grown == 1:
             self.leaf[:] = 0
             return 1
-        k = self.kernels.boost.leaf_values
         links = LeafLinks(*np.empty((4, n_grown), np.int64))
-        n_nodes = k.close_tree(self.nodes, n_grown, self.params.pruning == "post", links)
+        n_nodes = self.close_tree(None, self.nodes, n_grown, self.params.pruning == "post", links)
 
         def mark(shard: int) -> None:
             self.mark_leaves(None, shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
 
-        if n_rows * self.n_shards < SHARE_CELLS:
-            for shard in range(self.n_shards):
-                mark(shard)
-        else:
-            self.run(mark)
+        self.share_rows(n_rows, mark)
         return int(n_nodes)
 
 

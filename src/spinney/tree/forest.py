@@ -170,6 +170,17 @@ class Forest:
         return LeafShares(fixed(self.shares), fixed(self.first_mixed[:-1]))
 
     @once
+    def voting(self) -> tuple[Forest, LeafShares]:
+        """Trees of several outputs as kernels of class shares read them: a leaf's value says which answers it gives."""
+        assert self.answers is not None
+        hot = self.hot.copy()
+        leaf = np.flatnonzero(self.is_leaf)
+        root = np.repeat(self.first_node[:-1], np.diff(self.first_node))
+        hot[leaf, 0] = (root[leaf] - leaf - 1.0).view(np.uint64)  # -1 - the number of the node in its tree
+        shares = LeafShares(fixed(self.answers), fixed(self.first_node[:-1]))
+        return replace(self, hot=hot, answers=None), shares
+
+    @once
     def n_leaves(self) -> NDArray[np.int64]:
         """Leaves of each tree, shape (n_trees,)."""
         total = np.concatenate([[0], np.cumsum(self.is_leaf)])

@@ -81,10 +81,11 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
-from spinney.tree.answers import fill_labels, sum_ranges
+from spinney.tree.answers import fill_hazards, fill_labels, sum_ranges
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
+from spinney.tree.times import make_times
 
 FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time it is checked how long interpreted kernels have taken
@@ -189,7 +190,7 @@ def make_settings(
     n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
     n_try = n_features if params.max_features is None else params.max_features
     is_packed = bool(
-        PACKED_SHARE * n_try <= n_features
+        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not features[IS_LISTED].any()))
         and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
         and 0 < target.n_classes <= MOST_PACKED_CLASSES
         and weights.is_whole
@@ -235,7 +236,7 @@ def make_settings(
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
         seed=params.seed,
-        most_listed=0 if is_packed else most_listed(params, features, n_rows),
+        most_listed=0 if is_packed or target.times is not None else most_listed(params, features, n_rows),
         most_words=(int(n_levels.max(initial=0)) + 63) // 64,
         cat_penalty=params.cat_penalty,
         cat_margin=params.cat_margin,
@@ -326,7 +327,7 @@ def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
 
 def make_frontier(n_slots: int) -> Frontier:
     """Room for open nodes, none of which is taken."""
-    ints, floats = np.zeros((10, n_slots), np.int64), np.zeros((4, n_slots))
+    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
     children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
     state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
     state[N_FREE] = n_slots
@@ -445,8 +446,9 @@ class Growth(Driven):
         """Scratch memory for several outputs."""
         errors, middles = np.zeros((2, 4, max(n_codes, 2)))
         is_entropy = self.target.widths is not None and CRITERIA[self.params.criterion].code == ENTROPY
+        times = None if self.target.times is None else make_times(self.target.times, is_whole=self.weights.is_whole)
         return OutputScratch(
-            sums=np.zeros((4, self.target.n_columns), SUM),
+            sums=np.zeros((4, self.target.n_columns if times is None else 1), SUM),
             place=np.arange(n_rows, dtype=np.int32),
             order=np.empty(n_rows, np.int32),
             errors=errors,
@@ -455,6 +457,7 @@ class Growth(Driven):
             blur=np.zeros(1),
             n_entropies=self.target.n_outputs if is_entropy else 0,
             xlogx=self.table.xlogx,
+            times=times,
         )
 
     def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
@@ -576,10 +579,11 @@ class Growth(Driven):
             surrogates=self.surrogates(n_nodes),
             answers=answers_of(side),
         )
+        begin = self.nodes.begin[:n_nodes]
+        if self.target.times is not None:
+            return fill_hazards(tree, self.addends, self.target.times.code[self.ids], self.target.times.n_times, begin)
         if self.target.widths is not None:
-            return fill_labels(
-                tree, self.addends, self.nodes.begin[:n_nodes], self.target.widths, self.params.criterion
-            )
+            return fill_labels(tree, self.addends, begin, self.target.widths, self.params.criterion)
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = hot  # a cached property that every forest reads

@@ -126,6 +126,40 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
     k.predict.lanes.vote(fixed(values), lo, hi, forest.packed, forest.leaf_shares, scratch, out)
 
 
+def add_answers(forest: Forest, trees: range, values: Values, lo: int, hi: int, raw: NDArray[np.float64]) -> None:
+    """Add what leaves of several numbers say of rows lo .. hi to `raw`, (n_outputs, n_rows), in the order of the trees.
+
+    Trees are consecutive. Kernels that add up class shares do it: a leaf says which row of `answers` is its own.
+    """
+    if isinstance(values, SparseRows):
+        for rows, block in values.blocks(lo, hi):
+            scores = np.ascontiguousarray(raw[:, rows])
+            add_answers(forest, trees, block, 0, len(block), scores)
+            raw[:, rows] = scores
+        return
+    k = kernels((hi - lo) * len(trees) * TYPICAL_DEPTH * STEP_SECONDS)
+    voting, shares = forest.voting
+    block, n_rows = values[lo:hi], hi - lo
+    out = np.ascontiguousarray(raw[:, lo:hi].T)
+    if voting.can_be_bits and can_score(voting, len(trees), n_rows, k):
+        check_width(block, voting.n_features)
+        whole = np.dtype(f"i{block.itemsize}")
+        table = FloatTable(fixed(block), fixed(block.view(whole)), int(np.iinfo(whole).min))
+        bits = voting.bits(block, k)
+        span = ScoreSpan(0, n_rows, trees.start, trees.stop, 0)
+        k.predict.bits.score(table, span, *bits[:3], shares, make_bit_scratch(bits, n_rows), out)
+    else:
+        scratch = make_lane_scratch(block, min(BLOCK_ROWS, n_rows), voting.n_features)
+        some = slice(trees.start, trees.stop)
+        packed = voting.packed._replace(
+            first_node=fixed(np.ascontiguousarray(voting.first_node[:-1][some])),
+            first_word=fixed(np.ascontiguousarray(voting.first_word[:-1][some])),
+        )
+        mine = shares._replace(first=fixed(np.ascontiguousarray(shares.first[some])))
+        k.predict.lanes.vote(fixed(block), 0, n_rows, packed, mine, scratch, out)
+    raw[:, lo:hi] = out.T
+
+
 def can_score(forest: Forest, n_trees: int, n_rows: int, k: Any) -> bool:
     """Whether evaluating all tests at once for many rows is possible and worth it; k: the kernels to use."""
     if n_trees < FEWEST_TREES or n_rows < FEWEST_ROWS or not is_compiled(k.predict.bits.score):

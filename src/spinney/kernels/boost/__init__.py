@@ -19,13 +19,15 @@ Files:
     category_chance  what the levels of a category gain by chance
     leaf_values      pruning, the leaf of each row, the values of leaves
     levels           one level of a tree whose rows come in parts, by sums and counts alone
+    vector_driver    the loop for trees whose leaves hold a number for each of several outputs
+    vector_search    the best test of a node for all of these: sums in cells, scans, choice
 
 One round, for each raw score; doors, which Python calls, are in capitals:
 
     gradients        FILL            raw scores ─► g, h of each row             Gradients
     pack_gradients   PACK            g, h ─► packed sums                        source.sums
                      GATHER_ROWS     rows of a bag ─► buffer
-    driver           GROW            ─► nodes; comes back for room, or for threads:
+    driver           GROW            ─► nodes; comes back for room, or for threads:  (vector_driver: GROW_VECTORS)
     shards             WORK_ON_SHARD   NEEDS_THREADS: a large node, each thread its rows
     driver             PREPARE_BATCH   NEEDS_MANY: small nodes, each thread some of them
     leaf_values      CLOSE_TREE      tests without gain are removed again

@@ -244,43 +244,53 @@ def fill(
 @door
 def fill_softmax(
     raw: np.ndarray,  # (n_classes, n_rows) float64
-    lo: int,
-    hi: int,
+    lo: int,  # a multiple of BLOCK
+    hi: int,  # a multiple of BLOCK, or n_rows
     p: np.ndarray,  # (n_classes, n_rows) float64, written in rows lo .. hi
-    scratch: np.ndarray,  # (2, any) float64: greatest score and sum of so many rows, done together
+    scratch: np.ndarray,  # (3, BLOCK) float64: greatest score and sum of a tile, losses of a block
+    y: np.ndarray,  # (n_rows,) float64: the class of each row
+    weight: np.ndarray,
+    sums: np.ndarray,  # (n_blocks, 2) float64, written as by `sum_class_losses`
 ) -> None:
-    """Write the probabilities of the classes.
+    """Write the probabilities of the classes, and what they tell of the loss by the way: a third of both by themselves.
 
     The greatest score of a row is taken from all, so that one exponential is 1 and none overflows. The inner loops run
     over rows, of which LLVM makes vectors: 2.8 ns a row and class, against 3.9 ns with classes inside.
     """
     n_classes = len(raw)
-    n_together = scratch.shape[1]
-    for begin in range(lo, hi, n_together):
-        n = min(n_together, hi - begin)
-        first = np.uint64(begin)
-        for j in range(n):
-            i = np.uint64(j)
-            scratch[0, i] = raw[0, first + i]
-            scratch[1, i] = 0.0
-        for k in range(1, n_classes):
+    for block in range(lo, hi, BLOCK):
+        end = min(block + BLOCK, hi)
+        for begin in range(block, end, TILE):
+            n = min(TILE, end - begin)
+            first = np.uint64(begin)
+            place = np.uint64(begin - block)
             for j in range(n):
                 i = np.uint64(j)
-                score = raw[k, first + i]
-                scratch[0, i] = score if score > scratch[0, i] else scratch[0, i]
-        for k in range(n_classes):
+                scratch[0, i] = raw[0, first + i]
+                scratch[1, i] = 0.0
+            for k in range(1, n_classes):
+                for j in range(n):
+                    i = np.uint64(j)
+                    score = raw[k, first + i]
+                    scratch[0, i] = score if score > scratch[0, i] else scratch[0, i]
+            for k in range(n_classes):
+                for j in range(n):
+                    i = np.uint64(j)
+                    e = exponential(raw[k, first + i] - scratch[0, i])
+                    p[k, first + i] = e
+                    scratch[1, i] += e
             for j in range(n):
                 i = np.uint64(j)
-                e = exponential(raw[k, first + i] - scratch[0, i])
-                p[k, first + i] = e
-                scratch[1, i] += e
-        for j in range(n):
-            i = np.uint64(j)
-            scratch[1, i] = 1.0 / scratch[1, i]
-        for k in range(n_classes):
+                own = raw[np.int64(y[first + i]), first + i]
+                scratch[2, place + i] = logarithm(scratch[1, i]) + (scratch[0, i] - own)
             for j in range(n):
                 i = np.uint64(j)
-                p[k, first + i] *= scratch[1, i]
+                scratch[1, i] = 1.0 / scratch[1, i]
+            for k in range(n_classes):
+                for j in range(n):
+                    i = np.uint64(j)
+                    p[k, first + i] *= scratch[1, i]
+        sum_losses_of_block(weight, block, end, scratch[2], sums)
 
 
 @door

@@ -90,22 +90,25 @@ def pack_part(
 @door
 def gather_rows(
     bag: np.ndarray,  # (n,) int32: rows of the table, in their order in the buffer
+    lo: int,
+    hi: int,
     source: ByteRows,
     buffer: ByteRows,  # its first half is written
     n_words: int,
 ) -> int:
-    """Copy rows of the table to the buffer; return the sum of their packed sums."""
+    """Copy the rows of the table at lo .. hi of a bag to the buffer; return the sum of their packed sums."""
     words_0 = source.words
     sums_0 = source.sums
     words = buffer.words
     sums = buffer.sums
     ids = buffer.ids
     total = np.int64(0)
-    for k in range(len(bag)):
-        row = np.int64(bag[k])
-        ids[k] = row
+    width = np.uint64(n_words)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        row = np.uint64(bag[k])
+        ids[k] = bag[k]
         sums[k] = sums_0[row]
         total += sums_0[row]
-        for w in range(n_words):
-            words[k * n_words + w] = words_0[row * n_words + w]
+        for w in range(width):
+            words[k * width + w] = words_0[row * width + w]
     return total

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BIN_CODE, HISTOGRAM_STRIDE, MISSING_CODE
+from spinney._types import BIN_CODE, HISTOGRAM_STRIDE
 
 from ..common.structs import ByteRows, Column
 
@@ -163,19 +163,28 @@ def add_wide(
 
 
 @kernel
-def count_between(rows: ByteRows, lo: int, hi: int, column: Column, first: int, last: int) -> tuple[int, int]:
-    """Rows of lo .. hi whose byte, or two, of a feature has a code first .. last; and those of the code 0."""
+def count_between(rows: ByteRows, lo: int, hi: int, column: Column, first: int, last: int) -> int:
+    """Rows of lo .. hi whose byte, or two, of a feature has a code first .. last."""
     codes = rows.codes
     stride = np.uint64(column.n_words) * EIGHT
     place = np.uint64(column.place)
     is_wide = column.is_wide
     n_between = np.int64(0)
-    n_missing = np.int64(0)
     for k in range(np.uint64(lo), np.uint64(hi)):
         code = np.int64(read_code(codes, k * stride + place, is_wide))
         n_between += np.int64(code >= first and code <= last)
-        n_missing += np.int64(code == MISSING_CODE)
-    return n_between, n_missing
+    return n_between
+
+
+@kernel
+def count_codes(rows: ByteRows, lo: int, hi: int, column: Column, row_counts: np.ndarray) -> None:
+    """Count rows lo .. hi by the code of one feature; row_counts: (n_codes + 1,) int64, added to."""
+    codes = rows.codes
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    is_wide = column.is_wide
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        row_counts[decode(np.int64(read_code(codes, k * stride + place, is_wide)), column)] += 1
 
 
 @kernel

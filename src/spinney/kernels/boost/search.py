@@ -41,7 +41,7 @@ from ..common.structs import (
 )
 from ..common.thresholds import last_below, place_threshold
 from .category_chance import noise_of
-from .rows import add_wide, count_between, count_rows, encode
+from .rows import add_wide, count_between, count_codes, count_rows, encode
 from .scan import (
     NO_GAIN,
     hessian_of,
@@ -58,6 +58,7 @@ from .shards import column_of, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
+ROWS_AT_ONCE = 128  # that are counted before looking whether both branches have enough
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every code
 ONE, NONE = np.uint64(1), np.uint64(0)
 
@@ -112,7 +113,14 @@ def list_feature_bins(
 
 @kernel
 def count_bin_rows(
-    node: int, feature: int, n: int, table: BoostTable, rows: ByteRows, nodes: BoostNodes, scratch: BoostScratch
+    node: int,
+    feature: int,
+    n: int,
+    weighs: bool,  # else weights stay 0, and the numbers of the rows are not looked at
+    table: BoostTable,
+    rows: ByteRows,
+    nodes: BoostNodes,
+    scratch: BoostScratch,
 ) -> int:
     """Count the rows and weights of the n listed bins of a feature; return the weight of the node."""
     bins = scratch.bins
@@ -126,7 +134,10 @@ def count_bin_rows(
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
-            count_rows(rows, begin, end, column, table.weights, row_counts, weight_counts)
+            if weighs:
+                count_rows(rows, begin, end, column, table.weights, row_counts, weight_counts)
+            else:
+                count_codes(rows, begin, end, column, row_counts)
     weight = weight_counts[0]
     for k in range(n):
         code = bins[BIN_CODE, k]
@@ -137,20 +148,21 @@ def count_bin_rows(
 
 
 @kernel
-def count_left(
+def has_enough(
     node: int,
     feature: int,
     cut: int,
     missing: int,  # branch of missing values; -1: there are none
+    least: int,
     table: BoostTable,
     rows: ByteRows,
     nodes: BoostNodes,
-) -> int:
-    """Rows of a node that a threshold sends to branch 0."""
+) -> bool:
+    """Whether both branches of a threshold have so many rows of a node; mostly a few rows tell."""
     column = column_of(feature, table)
-    is_rest = column.base >= 0 and column.usual <= cut  # the usual code is any that the byte does not tell
-    first = np.int64(0)
+    first = np.int64(missing != 0)
     last = cut
+    is_rest = column.base >= 0 and column.usual <= cut  # the usual code is any that the byte does not tell
     if is_rest:
         first = encode(cut + 1, column)
         last = encode(column.n_codes, column)
@@ -158,16 +170,18 @@ def count_left(
         first = column.base
         last = encode(cut, column)
     n_between = np.int64(0)
-    n_missing = np.int64(0)
+    n_seen = np.int64(0)
     for shard in range(len(nodes.begin)):
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
-            found = count_between(rows, begin, min(begin + runs.size, runs.hi), column, first, last)
-            n_between += found[0]
-            n_missing += found[1]
-    if column.base >= 0:
-        return nodes.n_rows[node] - n_between if is_rest else n_between
-    return n_between if missing == 0 else n_between - n_missing
+            end = min(begin + runs.size, runs.hi)
+            for lo in range(begin, end, ROWS_AT_ONCE):
+                hi = min(lo + ROWS_AT_ONCE, end)
+                n_between += count_between(rows, lo, hi, column, first, last)
+                n_seen += hi - lo
+                if min(n_between, n_seen - n_between) >= least:
+                    return True
+    return False
 
 
 # --- The best cut of each feature ---------------------------------------------------------------------------
@@ -267,11 +281,13 @@ def scan_features(
 def best_feature(own: float, table: BoostTable, best: BestCuts, settings: BoostSettings) -> int:
     """The place in `table.used` of the feature of most gain; -1: none has enough. own: score of the node as a leaf."""
     f = np.int64(-1)
-    for k in range(len(table.used)):
-        if best.gain[k] > (NO_GAIN if f < 0 else best.gain[f]):
+    top = NO_GAIN
+    for k in range(np.uint64(len(table.used))):
+        if best.gain[k] > top:
+            top = best.gain[k]
             f = np.int64(k)
     if f >= 0:
-        gain = best.gain[f] - own
+        gain = top - own
         if gain <= GAIN_SLACK * abs(own) or (not settings.is_post and gain <= settings.gamma):
             return np.int64(-1)
     return f
@@ -311,17 +327,22 @@ def choose_feature(
         feature = used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
         needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)
+        is_small = False
         if needs_counts and not is_category and settings.min_weight_leaf == 0:
             # most winners are large enough: to see that, their branches alone are counted
-            n_left = count_left(node, feature, best.cut[f], best.missing[f], table, rows, nodes)
-            needs_counts = min(n_left, n_rows - n_left) < settings.min_samples_leaf
+            least = settings.min_samples_leaf
+            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least, table, rows, nodes)
+            is_small = needs_counts
         n = np.int64(0)
         missing = np.int64(0)
         if is_category or needs_counts:
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
         if not needs_counts:
             return f, n
-        weight = count_bin_rows(node, feature, n, table, rows, nodes, scratch)
+        if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
+            best.gain[f] = NO_GAIN
+            continue
+        weight = count_bin_rows(node, feature, n, settings.min_weight_leaf > 0, table, rows, nodes, scratch)
         whole = RowSums(total, n_rows, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
         found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)

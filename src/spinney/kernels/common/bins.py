@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined, kernel
 from spinney._types import (
     BIN_CODE,
     BIN_N,
@@ -128,48 +128,45 @@ def list_bins_by_keys(ordered: SortedKeys, shift: int, bins: np.ndarray, totals:
     return n_bins
 
 
-@kernel
-def swap_bins(bins: np.ndarray, scores: np.ndarray, i: int, k: int) -> None:
-    """Exchange bins i and k."""
-    for row in range(len(bins)):
-        held = bins[row, i]
-        bins[row, i] = bins[row, k]
-        bins[row, k] = held
-    score = scores[i]
-    scores[i] = scores[k]
-    scores[k] = score
-
-
-@kernel
-def sift(bins: np.ndarray, scores: np.ndarray, root: int, end: int) -> None:
-    """Restore the heap (last bin first) below `root` in bins root .. end."""
-    while True:
-        largest = root
-        for child in range(2 * root + 1, min(2 * root + 3, end)):
-            a = scores[largest]
-            b = scores[child]
-            if a < b or (a == b and bins[BIN_CODE, largest] < bins[BIN_CODE, child]):
-                largest = np.int64(child)
-        if largest == root:
-            return
-        swap_bins(bins, scores, root, largest)
-        root = largest
+@inlined
+def comes_after(score: float, code: int, other_score: float, other_code: int) -> bool:
+    """Whether a bin comes after another: by score, then by code."""
+    return score > other_score or (score == other_score and code > other_code)
 
 
 @kernel
 def order_bins(bins: np.ndarray, scores: np.ndarray, n_bins: int, slack: float) -> None:
     """Sort the bins by score, then by code; scores that differ by at most `slack` count as equal.
 
-    Heapsort, in place and without a worst case; again if equal scores had been told apart by a rounding.
+    Shell's sort, in place; again if equal scores had been told apart by a rounding. A bin moves as a whole.
     """
+    has_square = len(bins) > BIN_SQUARE
     for _ in range(2):
-        for k in range(2 * n_bins):
-            if k < n_bins:
-                sift(bins, scores, n_bins - 1 - k, n_bins)
-            else:
-                end = 2 * n_bins - 1 - k
-                swap_bins(bins, scores, 0, end)
-                sift(bins, scores, 0, end)
+        gap = n_bins
+        while gap > 1:
+            gap = max(gap * 4 // 9, np.int64(1))
+            for k in range(gap, n_bins):
+                score = scores[k]
+                code = bins[BIN_CODE, k]
+                at = np.int64(k)
+                if not comes_after(scores[at - gap], bins[BIN_CODE, at - gap], score, code):
+                    continue
+                n = bins[BIN_N, k]
+                total = bins[BIN_SUM, k]
+                weight = bins[BIN_WEIGHT, k]
+                square = bins[BIN_SQUARE, k] if has_square else np.int64(0)
+                while at >= gap and comes_after(scores[at - gap], bins[BIN_CODE, at - gap], score, code):
+                    scores[at] = scores[at - gap]
+                    for row in range(len(bins)):
+                        bins[row, at] = bins[row, at - gap]
+                    at -= gap
+                scores[at] = score
+                bins[BIN_CODE, at] = code
+                bins[BIN_N, at] = n
+                bins[BIN_SUM, at] = total
+                bins[BIN_WEIGHT, at] = weight
+                if has_square:
+                    bins[BIN_SQUARE, at] = square
         n_equal = np.int64(0)
         for b in range(1, n_bins):
             if scores[b] != scores[b - 1] and scores[b] - scores[b - 1] <= slack:

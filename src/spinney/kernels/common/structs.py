@@ -143,6 +143,7 @@ class Frontier(NamedTuple):
     cut: NDArray[np.int64]  # last code of branch 0, or first word of the subset; -1: not searched yet
     missing: NDArray[np.int64]  # branch of missing values; -1: the node has none
     n_branches: NDArray[np.int64]  # 2 or 3
+    constant: NDArray[np.int64]  # bits of features, of the first 64, that random tests have seen not to vary
     gain: NDArray[np.float64]  # of the test, in score units, rounded to float32; inf: not searched yet
     cut_value: NDArray[np.float64]  # as in Nodes; while the search is on, the code after the cut
     lower: NDArray[np.float64]  # least value of the node by monotone constraints, as in Nodes
@@ -155,7 +156,7 @@ class Frontier(NamedTuple):
 class ClassScratch(NamedTuple):
     """For three classes or more; None: moments (numbers, two classes). Life: node; kernels write."""
 
-    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT
+    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT, RANK, HELD
     vectors: NDArray[np.float64]  # (3, n_classes): mean shares, direction, next direction
 
 
@@ -173,7 +174,7 @@ class PackedScratch(NamedTuple):
     Life: node; kernels write.
     """
 
-    addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or class << 16 | weight
+    addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or RANK << 16 | weight
     column: NDArray[np.int32]  # (most rows + PAIR_LANES,): codes of one feature
     pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
     pair_scores: NDArray[np.float64]  # (PAIR_ROWS,): score of the cut behind a row's code
@@ -217,6 +218,27 @@ class MedianScratch(NamedTuple):
     blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
 
 
+class TimeScratch(NamedTuple):
+    """For times until an event, see `tree.scan_logrank`; None: other targets. Life: node; kernels write.
+
+    A code is the number of the table's times of events up to the time of a row, 0 .. n; an event comes at the last of
+    these. A place is the same among the times of the node's events.
+    """
+
+    code: NDArray[np.int64]  # (rows of the table,); kernels read
+    events: NDArray[np.int64]  # (n + 1,): weight of the node's events by code
+    leaving: NDArray[np.int64]  # (n + 1,): weight of the node's rows by code
+    place: NDArray[np.int64]  # (n + 1,): by code
+    died: NDArray[np.int64]  # (n + 1,): weight of events at the k-th time of the node
+    risk: NDArray[np.int64]  # (n + 1,): weight of the rows at risk then
+    left: NDArray[np.int64]  # (2, n + 1): weight of the rows on the left by place, and of their events by time
+    missing: NDArray[np.int64]  # the same of missing ones
+    hazard: NDArray[np.float64]  # (n + 1,): cumulative hazard of the node by place
+    n_times: NDArray[np.int64]  # (1,): times of the node
+    unit: int  # weight of a row of weight 1; 0: weights are not whole
+    scale: float  # of residuals, whose sums are whole numbers
+
+
 class OutputScratch(NamedTuple):
     """For several outputs, see `tree.scan_outputs`; None: one. Life: node; kernels write."""
 
@@ -229,6 +251,7 @@ class OutputScratch(NamedTuple):
     blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
     n_entropies: int  # outputs whose entropies are added up, each of several columns; 0: squared errors are
     xlogx: NDArray[np.int64]  # as `Table.xlogx`, for entropies
+    times: TimeScratch | None  # None: numbers or classes
 
 
 class KeptSurrogates(NamedTuple):
@@ -798,6 +821,52 @@ class BoostSettings(NamedTuple):
     weight_shift: int  # bits of row weights that are dropped where squared gradients are divided by them
     square_unit: float  # worth of a squared gradient in units, divided by a weight without these bits
     likely_gain: float  # gain from which on a node will likely be split, and is worth being made ready beside another
+
+
+class VectorSums(NamedTuple):
+    """Sums of several outputs in cells, see `boost.vector_search`: those of rows, and of open nodes.
+
+    Life: tree; Python makes it and writes the rows and units, kernels the rest.
+    """
+
+    rows: NDArray[np.int64]  # (n_rows * width,): the cell of each row of the table
+    total: NDArray[np.int64]  # (n_slots * width,): of all rows of an open node ...
+    left: NDArray[np.int64]  # (n_slots * width,): ... and of those of branch 0 of its test
+    gradient_unit: NDArray[np.float64]  # (n_outputs,): worth of a unit of a gradient
+    hessian_unit: NDArray[np.float64]  # (n_outputs,): the same of a hessian
+    square_unit: NDArray[np.float64]  # (n_outputs,): see `BoostSettings`
+    least_hessian: float  # of a branch, the outputs added up
+    width: int  # words of a cell, a multiple of four
+    n_parts: int  # of the features, one for each thread
+    has_weight: bool  # cells hold the weight of their rows
+    keeps_cells: bool  # every slot has cells, so that one child comes by subtraction; else there are those of two nodes
+
+
+class VectorScan(NamedTuple):
+    """Some cuts of a feature at a time, for several outputs. Life: node; kernels write."""
+
+    left: NDArray[np.int64]  # (width,): the cell of branch 0, under way
+    squares: NDArray[np.int64]  # (n_outputs,): squared gradients of the rows of a node
+    gradient: NDArray[np.float64]  # (n_outputs, n): of branch 0 after each cut, without missing values ...
+    hessian: NDArray[np.float64]  # (n_outputs, n): ... its hessians ...
+    n_rows: NDArray[np.int64]  # (n,): ... its rows ...
+    weight: NDArray[np.int64]  # (n,): ... and their weight
+    gain: NDArray[np.float64]  # (n,): twice the scores of both branches
+    held: NDArray[np.float64]  # (n,): hessians of branch 0, the outputs added up
+    roots: NDArray[np.float64]  # (n,): of a category, see `common.category_chance`
+    root: NDArray[np.float64]  # (1,): the same, under way
+    best: NDArray[np.float64]  # (2,): the best gain with missing values in branch 1, in branch 0 ...
+    cut: NDArray[np.int64]  # (2,): ... and its cut
+
+
+class VectorScratch(NamedTuple):
+    """What the search of one thread for several outputs writes to read it again. Life: node; kernels write."""
+
+    plain: BoostScratch
+    scan: VectorScan
+    first: BestCuts  # of the root or of branch 0, by all threads: `left` is the output that levels are ordered by
+    second: BestCuts  # of branch 1
+    sums: VectorSums  # of all threads
 
 
 class Gradients(NamedTuple):

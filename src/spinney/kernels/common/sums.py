@@ -5,7 +5,39 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined
-from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, SQUARE, TARGET, W_ALL, WEIGHT
+from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, SPREAD, SQUARE, TARGET, W_ALL, WEIGHT
+
+
+@inlined
+def sum_weight(addends: np.ndarray, lo: int, hi: int) -> int:
+    """Weight of rows lo .. hi."""
+    if len(addends) == 1:
+        return np.int64(hi - lo)
+    total = np.int64(0)
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        total += addends[WEIGHT, i]
+    return total
+
+
+@inlined
+def sum_every_class(addends: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: np.ndarray) -> int:
+    """As `sum_classes`, in a time that grows with the number of classes: for more rows than that."""
+    n_classes = np.uint64(sums.shape[1])
+    is_unit = len(addends) == 1
+    for c in range(n_classes):
+        sums[ALL, c] = 0
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        sums[ALL, np.uint64(addends[TARGET, i])] += np.int64(1) if is_unit else addends[WEIGHT, i]
+    n_present = np.uint64(0)
+    weight = np.int64(0)
+    for c in range(n_classes):
+        held = sums[ALL, c]
+        weight += held
+        sums[PRESENT, n_present] = np.int64(c)  # never behind c
+        n_present += np.uint64(held != 0)
+    totals[N_ALL] = hi - lo
+    totals[W_ALL] = weight
+    return np.int64(n_present)
 
 
 @inlined
@@ -14,6 +46,9 @@ def sum_classes(addends: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals:
     first = np.uint64(lo)
     end = np.uint64(hi)
     is_unit = len(addends) == 1
+    n_classes = sums.shape[1]
+    if hi - lo > n_classes:  # no question whether a class is new, which is hard to predict
+        return sum_every_class(addends, lo, hi, sums, totals)
     for i in range(first, end):
         sums[ALL, np.uint64(addends[TARGET, i])] = 0
     n_present = np.int64(0)
@@ -59,3 +94,4 @@ def sum_moments(addends: np.ndarray, lo: int, hi: int, totals: np.ndarray) -> No
     totals[W_ALL] = weight
     totals[S_ALL] = total
     totals[Q_ALL] = square
+    totals[SPREAD] = 0

@@ -23,6 +23,7 @@ Files
   medians            medians of a node's targets, and deviations from them
   scan_medians       cuts of a number, subsets of levels and random tests by the absolute error
   scan_outputs       the same for several outputs
+  scan_logrank       the same for times until an event
   scan_classes       the same, three classes or more
   subsets            subsets of the levels of a category
   category_chance    what such levels gain by chance, by criterion

@@ -26,6 +26,7 @@ from spinney._types import (
     Q_ALL,
     S_ALL,
     SDR,
+    SPREAD,
     SQUARED_ERROR,
     TARGET,
     W_ALL,
@@ -61,8 +62,11 @@ def variance_of(node: OpenNode, rows: Rows, settings: Settings, totals: np.ndarr
     mean = np.float64(totals[S_ALL] - node.centre * totals[W_ALL]) / weight
     if settings.is_class:
         return mean * (1.0 - mean)
-    squares = sum_squares(rows.addends, node.lo, node.hi, node.centre, settings.is_whole, settings.noise_unit)
-    return max(np.float64(squares) * settings.noise_unit / weight - mean * mean, 0.0)
+    if totals[SPREAD] == 0:  # once a node, not once a category
+        totals[SPREAD] = 1 + sum_squares(
+            rows.addends, node.lo, node.hi, node.centre, settings.is_whole, settings.noise_unit
+        )
+    return max(np.float64(totals[SPREAD] - 1) * settings.noise_unit / weight - mean * mean, 0.0)
 
 
 @inlined

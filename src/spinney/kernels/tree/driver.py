@@ -17,6 +17,7 @@ import numpy as np
 from spinney._jit import door, inlined
 from spinney._types import (
     BEST_FIRST,
+    CONSTANT,
     CONTROL_ROWS,
     CONTROL_STOP,
     DONE,
@@ -37,7 +38,6 @@ from spinney._types import (
     STOPPED,
     SUBSET,
     SURROGATE,
-    W_ALL,
 )
 
 from ..common.node_layout import pack_test
@@ -55,7 +55,7 @@ from ..common.structs import (
     Settings,
     Table,
 )
-from ..common.sums import sum_moments
+from ..common.sums import sum_moments, sum_weight
 from .medians import branch_value
 from .partition import partition
 from .search import search
@@ -173,18 +173,15 @@ def expand(
     if missing == 2:
         end = partition(rows, lo, hi, test, 2, subsets, moves)
     middle = partition(rows, lo, end, test, 1, subsets, moves)
-    w_left = middle - lo
-    w_right = end - middle
+    w_left = sum_weight(addends, lo, middle)
+    w_right = sum_weight(addends, middle, end)
     value_left = 0.0
     value_right = 0.0
-    if len(addends) > 1 or settings.has_monotone:
+    if settings.has_monotone:
         sum_moments(addends, lo, middle, totals)
-        w_left = totals[W_ALL]
         value_left = np.float64(totals[S_ALL]) / np.float64(w_left)
         sum_moments(addends, middle, end, totals)
-        w_right = totals[W_ALL]
         value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
-    if settings.has_monotone:
         value_left = branch_value(value_left, lo, middle, rows, scratch.counts, scratch.medians)
         value_right = branch_value(value_right, middle, end, rows, scratch.counts, scratch.medians)
     heavier = np.int64(0 if w_left > w_right else 1)
@@ -250,6 +247,7 @@ def add_node(
     frontier.node[slot] = node
     frontier.depth[slot] = depth
     frontier.key[slot] = np.int64(key)
+    frontier.constant[slot] = state[CONSTANT]  # what does not vary in a node does not in its branches
     frontier.lower[slot] = lower
     frontier.upper[slot] = upper
     frontier.cut[slot] = -1  # not searched yet
@@ -369,5 +367,6 @@ def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: F
         n_children = frontier.n_branches[slot]
         depth = frontier.depth[slot] + 1
         parent_key = np.uint64(frontier.key[slot])
+        state[CONSTANT] = frontier.constant[slot]
         state[N_LEAVES] += n_children - 1
         free_slot(frontier, slot)

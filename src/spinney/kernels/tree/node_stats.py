@@ -16,19 +16,9 @@ from ..common.criteria import impurity_of_classes, impurity_of_two, pure_score
 from ..common.leaf_means import join_deviances, join_values, mean_deviance, settle_value_leaf
 from ..common.node_layout import missing_of, pack_leaf, pack_link
 from ..common.structs import Nodes, NodeSide, NodeSums, RowRange, StatUnits, Targets, TreeArrays
+from ..common.sums import sum_weight
 from .medians import fill_medians
 from .scan_outputs import fill_outputs
-
-
-@inlined
-def sum_weight(addends: np.ndarray, lo: int, hi: int) -> int:
-    """Weight of rows lo .. hi."""
-    if len(addends) == 1:
-        return np.int64(hi - lo)
-    total = np.int64(0)
-    for i in range(np.uint64(lo), np.uint64(hi)):
-        total += addends[WEIGHT, i]
-    return total
 
 
 @inlined

@@ -60,29 +60,31 @@ from ..common.structs import (
 from ..common.thresholds import last_below
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
-from .scan_classes import power_kind, power_step, try_cut
+from .scan_classes import SQUARES, power_kind, power_step, try_cut
 from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
 from .scan_outputs import judge_outputs
 
-NONE, ONE = np.uint64(0), np.uint64(1)
+NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
 
 
 @inlined
 def find_range(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.ndarray) -> tuple[int, int, int]:
     """Copy the codes of a feature to `column`; return the lowest and highest known code and how many are missing."""
-    lowest = np.int64(1 << 16)
-    highest = np.int64(0)
-    n_missing = np.int64(0)
+    lowest = np.int32(1 << 16)
+    highest = np.int32(0)
+    n_missing = np.int32(0)
     first = np.uint64(lo)
     at = np.uint64(feature)
-    for k in range(np.uint64(hi - lo)):
-        code = np.int64(codes[first + k, at])
-        column[k] = np.int32(code)
-        lowest = min(lowest, (code - 1) & 0xFFFF)  # missing counts as highest
+    n = np.uint64(hi - lo)
+    for k in range(n):
+        column[k] = np.int32(codes[first + k, at])
+    for k in range(n):  # apart: of codes side by side the processor takes several at a time
+        code = column[k]
+        lowest = min(lowest, np.int32((code - 1) & 0xFFFF))  # missing counts as highest
         highest = max(highest, code)
-        n_missing += np.int64(code == 0)
-    return lowest + 1, highest, n_missing
+        n_missing = np.int32(n_missing + np.int32(code == 0))
+    return np.int64(lowest) + 1, np.int64(highest), np.int64(n_missing)
 
 
 @kernel
@@ -317,6 +319,37 @@ def judge_values(
 
 
 @inlined
+def judge_squares(
+    best: Candidate, cut: int, node: OpenNode, addends: np.ndarray, column: np.ndarray, sums: np.ndarray, weight: int
+) -> Candidate:
+    """Judge a test by Gini of whole weights where nothing is missing or constrains it: the cut is 0 if it is chosen."""
+    first = np.uint64(node.lo)
+    limit = np.int32(cut)
+    none = np.int64(0)
+    for k in range(node.n_present):
+        sums[LEFT, sums[PRESENT, k]] = 0
+    for k in range(np.uint64(node.hi - node.lo)):
+        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, first + k]
+        sums[LEFT, np.uint64(addends[TARGET, first + k])] += w if column[k] <= limit else none
+    w_left = none
+    power_left = none
+    power_right = none
+    for k in range(node.n_present):
+        c = np.uint64(sums[PRESENT, k])
+        left = sums[LEFT, c]
+        right = sums[ALL, c] - left
+        w_left += left
+        power_left += left * left
+        power_right += right * right
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    score = (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
+    if score > bar_above(best.score):
+        return cut_between(score, none, np.int64(-1), best.n_ties)
+    return none_better(best)
+
+
+@inlined
 def judge_classes(
     best: Candidate,
     drawn: DrawnTest,
@@ -330,6 +363,11 @@ def judge_classes(
     addends, column = rows.addends, scratch.random.column
     sums, totals = scratch.classes.sums, scratch.totals
     lo, hi, n_present, n_missing = node.lo, node.hi, node.n_present, drawn.n_missing
+    kind = power_kind(settings, xlogx)
+    is_free = max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1 and not settings.has_random_ties
+    if kind == SQUARES and is_free and n_missing == 0:
+        totals[N_MISSING] = 0
+        return judge_squares(best, drawn.cut, node, addends, column, sums, totals[W_ALL])
     for k in range(n_present):
         c = sums[PRESENT, k]
         sums[LEFT, c] = 0
@@ -353,7 +391,6 @@ def judge_classes(
                 sums[MISSING, addends[TARGET, lo + k]] += w
                 totals[W_MISSING] += w
     found = none_better(best)
-    kind = power_kind(settings, xlogx)
     for b in range(drawn.n_bins if n_missing > 0 else drawn.n_bins - 1):
         is_last = b == drawn.n_bins - 1  # known against missing
         if is_last:
@@ -390,63 +427,110 @@ def judge_test(
     return judge_classes(best, drawn, node, rows, settings, xlogx, scratch)
 
 
-@kernel
-def draw_subset(
-    n: int,
-    n_levels: int,
-    key: np.uint64,
-    feature: int,
-    column: np.ndarray,
-    subset: np.ndarray,
-) -> int:
-    """Part the levels at random and mark the rows: 1 for the left part, 2 for the right; return the number of parts.
+@inlined
+def draw_few(
+    n: int, n_words: int, draw_key: np.uint64, has_two: bool, column: np.ndarray, subset: np.ndarray
+) -> np.uint64:
+    """Draw the words that the levels of n rows, fewer than words, need; return the number of the first word's draw."""
+    first = NONE
+    while True:
+        has_left = False
+        has_right = False
+        for k in range(n):
+            level = np.int64(column[k]) - 1
+            if level >= 0:
+                w = np.uint64(level) >> np.uint64(6)
+                subset[w] = fold(draw_key, first + w)
+                is_left = has_level(subset, 0, level)
+                has_left |= is_left
+                has_right |= not is_left
+        if has_left and (has_right or not has_two):
+            return first
+        first += np.uint64(n_words)
 
-    One part means that all known rows, of which there is one at least, have the same level. The bits of the left part
-    go to the first half of `subset`; the second half is scratch.
-    """
-    n_words = (n_levels + 63) >> 6
+
+@inlined
+def draw_many(
+    n: int, n_words: int, draw_key: np.uint64, has_two: bool, column: np.ndarray, subset: np.ndarray
+) -> np.uint64:
+    """The same of more rows: the levels they have are collected first, in the second half of `subset`."""
     half = len(subset) >> 1
     for w in range(n_words):
         subset[half + w] = NONE
-    for k in range(n):
-        level = np.int64(column[k]) - 1
-        if level >= 0:
-            subset[half + (level >> 6)] |= ONE << np.uint64(level & 63)
-    n_seen = np.int64(0)
-    for w in range(n_words):
-        word = subset[half + w]
-        while word != NONE:
-            word &= word - ONE
-            n_seen += 1
-    draw_key = fold(key, np.uint64(feature))
-    attempt = np.uint64(0)
-    has_left = False
-    has_right = False
-    while not (has_left and (has_right or n_seen < 2)):
+    if n_words == 1:
+        seen = NONE
+        for k in range(np.uint64(n)):
+            level = np.uint64(column[k] - 1)
+            seen |= (ONE << (level & LAST_BIT)) if column[k] > 0 else NONE
+        subset[half] = seen
+    else:
+        for k in range(n):
+            level = np.int64(column[k]) - 1
+            if level >= 0:
+                subset[half + (level >> 6)] |= ONE << np.uint64(level & 63)
+    first = NONE
+    while True:
         has_left = False
         has_right = False
         for w in range(n_words):
-            subset[w] = fold(draw_key, attempt)
-            attempt += ONE
+            subset[w] = fold(draw_key, first + np.uint64(w))
             has_left |= subset[w] & subset[half + w] != NONE
             has_right |= ~subset[w] & subset[half + w] != NONE
-    for k in range(n):
-        level = np.int64(column[k]) - 1
-        if level >= 0:
-            column[k] = np.int32(1 if has_level(subset, 0, level) else 2)
-    if n_levels & 63 != 0:  # no bits beyond the last level
-        subset[n_words - 1] &= (ONE << np.uint64(n_levels & 63)) - ONE
-    return min(n_seen, 2)
+        if has_left and (has_right or not has_two):
+            return first
+        first += np.uint64(n_words)
+
+
+@kernel
+def draw_subset(
+    n: int, n_levels: int, draw_key: np.uint64, has_two: bool, column: np.ndarray, subset: np.ndarray
+) -> None:
+    """Part the levels at random and mark the rows: 1 for the left part, 2 for the right.
+
+    has_two: the known rows, of which there is one at least, have two levels or more. The bits of the left part go to
+    the first half of `subset`, of few rows those of the words that they need alone: `complete_subset` does the rest.
+    """
+    n_words = (n_levels + 63) >> 6
+    if n < n_words:
+        first = draw_few(n, n_words, draw_key, has_two, column, subset)
+    else:
+        first = draw_many(n, n_words, draw_key, has_two, column, subset)
+    if n_words == 1:
+        word = subset[0]
+        for k in range(np.uint64(n)):
+            level = np.uint64(column[k] - 1)
+            mark = np.int32(2) - np.int32((word >> (level & LAST_BIT)) & ONE)
+            column[k] = np.int32(mark if column[k] > 0 else 0)
+    else:
+        for k in range(n):
+            level = np.int64(column[k]) - 1
+            if level >= 0:
+                column[k] = np.int32(1 if has_level(subset, 0, level) else 2)
+    subset[len(subset) >> 1] = first
 
 
 @inlined
 def draw_levels(
-    n: int, n_levels: int, key: np.uint64, feature: int, column: np.ndarray, levels: LevelScratch | None
-) -> int:
+    n: int, n_levels: int, draw_key: np.uint64, has_two: bool, column: np.ndarray, levels: LevelScratch | None
+) -> None:
     """Part the levels of a category as `draw_subset` does."""
     if levels is None:
-        return 1
-    return draw_subset(n, n_levels, key, feature, column, levels.bitset)
+        return
+    draw_subset(n, n_levels, draw_key, has_two, column, levels.bitset)
+
+
+@inlined
+def complete_subset(n_levels: int, draw_key: np.uint64, levels: LevelScratch | None) -> None:
+    """Draw the words of a subset that was chosen, and no bits beyond the last level."""
+    if levels is None:
+        return
+    subset = levels.bitset
+    n_words = (n_levels + 63) >> 6
+    first = subset[len(subset) >> 1]
+    for w in range(n_words):
+        subset[w] = fold(draw_key, first + np.uint64(w))
+    if n_levels & 63 != 0:
+        subset[n_words - 1] &= (ONE << np.uint64(n_levels & 63)) - ONE
 
 
 @inlined
@@ -487,7 +571,7 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
     cut = highest
     threshold = np.inf
     if is_subset:
-        n_bins = np.int64(draw_levels(hi - lo, n_codes, key, feature, column, scratch.levels))
+        draw_levels(hi - lo, n_codes, fold(key, np.uint64(feature)), n_bins == 2, column, scratch.levels)
         cut = np.int64(1)
     elif n_bins == 2:
         cut, threshold = draw_threshold(features, edges, feature, lowest, highest, key)
@@ -515,6 +599,8 @@ def try_random_test(
             send_all_left(n_codes, scratch.levels)
         return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)
     threshold = drawn.threshold
+    if features[IS_CATEGORICAL, feature] != 0:
+        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
     if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
         at = features[OFFSET, feature] - 1
         last = last_below(edges, at, drawn.cut, n_codes, threshold)

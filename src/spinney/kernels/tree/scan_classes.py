@@ -38,7 +38,7 @@ from ..common.category_chance import less_luck, no_chance
 from ..common.criteria import blur_of, score_classes
 from ..common.sorting import make_keys
 from ..common.structs import Candidate, Chance, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
-from ..common.ties import bar_above, judge
+from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between, none_better
 
 LARGE_MASK = 0xFFFFFFFF
@@ -172,7 +172,8 @@ def try_cut(
             continue
         tried = CutAtHand(cut.code, cut.following, cut.is_last, n_left, w_left, power_left, power_right, cut.roots)
         score = apart + score_sides(tried, w_right, kind, n_present, settings.criterion, sums, xlogx)
-        score = less_luck(score, chance, cut.roots, w_left, w_right)
+        if chance.noise > 0.0 and score >= floor_below(top) - blur:  # else it cannot win, whatever its luck
+            score = less_luck(score, chance, cut.roots, w_left, w_right)
         is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
         if is_better:
             branch = np.int64(2) if has_three else np.int64(1 - side)
@@ -204,16 +205,15 @@ def fill_histogram(
     """
     codes, addends = rows.codes, rows.addends
     lo, hi, n_present = node.lo, node.hi, node.n_present
-    width = n_classes + 1
+    wide = np.uint64(n_classes + 1)
     if len(addends) == 1:
-        wide = np.uint64(width)
         for i in range(np.uint64(lo), np.uint64(hi)):
             histogram[np.uint64(codes[i, np.uint64(feature)]) * wide + np.uint64(addends[TARGET, i])] += 1
     else:
-        for i in range(lo, hi):
-            at = np.int64(codes[i, feature]) * width
-            histogram[at + addends[TARGET, i]] += addends[WEIGHT, i]
-            histogram[at + n_classes] += 1
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            at = np.uint64(codes[i, np.uint64(feature)]) * wide
+            histogram[at + np.uint64(addends[TARGET, i])] += addends[WEIGHT, i]
+            histogram[at + np.uint64(n_classes)] += 1
     totals[W_MISSING] = 0
     for k in range(n_present):
         c = sums[PRESENT, k]

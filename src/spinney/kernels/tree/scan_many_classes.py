@@ -1,8 +1,9 @@
 """Best cut for three classes or more by Gini with small whole weights: the search of forests, and of plain trees.
 
-A row is 32 bits, `class << 16 | weight`. Where a node has many rows for its codes, weights go to a histogram by
-code and class. Otherwise rows are put in the order of their codes and walked: moving weight w of class c to the left,
-where it finds weight L, changes the sum of squares there by w (2 L + w).
+A row is 32 bits, `class << 16 | weight`, the class counted among those of the node (RANK). Where a node has many rows
+for its codes, weights go to a histogram by code and class. Otherwise rows are put in the order of their codes and
+walked: moving weight w of class c to the left, where it finds weight L, changes the sum of squares there by
+w (2 L + w).
 """
 
 from __future__ import annotations
@@ -10,28 +11,35 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined
-from spinney._types import ALL, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, TARGET, W_ALL, WEIGHT
+from spinney._types import ALL, HELD, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, RANK, TARGET, W_ALL, WEIGHT
 
 from ..common.sorting import sort_keys
 from ..common.structs import Candidate, OpenNode, PackedScratch, Scratch
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
-from .scan_classes import scan_counts
 
 ROWS_PER_CODE = 4  # counting sort up to so many codes for each row
-SUMS_FOR_ROW = 2  # a histogram of up to so many sums for each row
+SUMS_FOR_ROW = 6  # a histogram of up to so many sums for each row
 SHIFT = 16
 S16 = np.uint64(16)
 LOW_HALF = np.uint64(0xFFFF)
 
 
 @inlined
-def pack_classes(addends: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
-    """Write class and weight of rows lo .. hi to packed[0 ..]."""
+def pack_classes(addends: np.ndarray, lo: int, hi: int, n_present: int, sums: np.ndarray, packed: np.ndarray) -> int:
+    """Write class and weight of rows lo .. hi to packed[0 ..]; return the sum of squared class weights."""
+    power = np.int64(0)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        held = sums[ALL, c]
+        sums[RANK, c] = k
+        sums[HELD, k] = held
+        power += held * held
     first = np.uint64(lo)
     for k in range(np.uint64(hi - lo)):
         w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, first + k]
-        packed[k] = np.int32((addends[TARGET, first + k] << SHIFT) | w)
+        packed[k] = np.int32((sums[RANK, np.uint64(addends[TARGET, first + k])] << SHIFT) | w)
+    return power
 
 
 @inlined
@@ -88,7 +96,7 @@ def walk_rows(
     n_present = node.n_present
     top = best.score
     for k in range(n_present):
-        sums[LEFT, sums[PRESENT, k]] = 0
+        sums[LEFT, k] = 0
     power_left = np.int64(0)
     power_right = np.int64(node.power)
     w_left = np.int64(0)
@@ -101,7 +109,7 @@ def walk_rows(
         c = np.uint64(addend >> SHIFT)
         w = addend & 0xFFFF
         before = sums[LEFT, c]
-        after = sums[ALL, c] - before
+        after = sums[HELD, c] - before
         sums[LEFT, c] = before + w
         power_left += w * (2 * before + w)
         power_right -= w * (2 * after - w)
@@ -123,32 +131,59 @@ def walk_rows(
 
 @inlined
 def walk_histogram(
-    best: Candidate,
-    lowest: int,
-    highest: int,
-    node: OpenNode,
-    weight: int,
-    n_classes: int,
-    scratch: Scratch,
+    best: Candidate, lowest: int, highest: int, node: OpenNode, weight: int, histogram: np.ndarray, scratch: Scratch
 ) -> Candidate:
-    """Best cut by way of a histogram of codes and classes, which is zero before and after."""
-    column, addends, histogram = scratch.packed.column, scratch.packed.addends, scratch.histogram
-    wide = np.uint64(n_classes + 1)
-    before = np.uint64(lowest - 1)  # a histogram as `scan_counts` has it: codes from 1
+    """Best cut by way of a histogram of codes and classes of the node, which is zero before and after.
+
+    Classes without a gap between them: the processor takes several at a time.
+    """
+    column, addends, sums = scratch.packed.column, scratch.packed.addends, scratch.classes.sums
+    wide = np.uint64(node.n_present)
+    least = np.uint64(lowest)
     for k in range(np.uint64(node.hi - node.lo)):
         addend = np.uint64(addends[k])
-        histogram[(np.uint64(column[k]) - before) * wide + (addend >> S16)] += np.int64(addend & LOW_HALF)
-    n_codes = highest - lowest + 1
-    found = scan_counts(best, weight, n_codes, node.n_present, n_classes, 1, histogram, scratch.classes.sums)
-    if found.cut < 0:
-        return found
-    return cut_between(found.score, found.cut + lowest - 1, found.following + lowest - 1, best.n_ties)
+        histogram[(np.uint64(column[k]) - least) * wide + (addend >> S16)] += np.int64(addend & LOW_HALF)
+    for k in range(wide):
+        sums[LEFT, k] = 0
+    top = best.score
+    bar = bar_above(top)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    w_left = np.int64(0)
+    for code in range(least, np.uint64(highest) + np.uint64(1)):
+        at = (code - least) * wide
+        here = np.int64(0)
+        power_left = np.int64(0)
+        power_right = np.int64(0)
+        for k in range(wide):
+            w = histogram[at + k]
+            left = sums[LEFT, k] + w
+            right = sums[HELD, k] - left
+            sums[LEFT, k] = left
+            histogram[at + k] = 0
+            here += w
+            power_left += left * left
+            power_right += right * right
+        if here == 0:
+            continue
+        if cut >= 0 and cut_next < 0:
+            cut_next = np.int64(code)
+        w_left += here
+        if w_left < weight:
+            wa = np.float64(w_left)
+            wb = np.float64(weight - w_left)
+            rise = np.float64(power_left) * wb + np.float64(power_right) * wa
+            run = wa * wb
+            if rise > bar * run:
+                top = rise / run
+                bar = bar_above(top)
+                cut = np.int64(code)
+                cut_next = np.int64(-1)
+    return cut_between(top, cut, cut_next, best.n_ties)
 
 
 @inlined
-def scan_many_classes(
-    best: Candidate, lowest: int, highest: int, node: OpenNode, n_classes: int, scratch: Scratch
-) -> Candidate:
+def scan_many_classes(best: Candidate, lowest: int, highest: int, node: OpenNode, scratch: Scratch) -> Candidate:
     """Best cut of a numeric feature that no row of the node misses; `load_column` has copied its codes."""
     packed, counts = scratch.packed, scratch.counts
     weight = scratch.totals[W_ALL]
@@ -156,7 +191,8 @@ def scan_many_classes(
     if lowest == highest:
         return none_better(best)
     n_codes = highest - lowest + 1
-    if n_codes * node.n_present <= SUMS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(scratch.histogram):
-        return walk_histogram(best, lowest, highest, node, weight, n_classes, scratch)
+    n_sums = n_codes * node.n_present
+    if n_sums <= SUMS_FOR_ROW * n and n_sums <= len(scratch.histogram):
+        return walk_histogram(best, lowest, highest, node, weight, scratch.histogram, scratch)
     side = order_rows(n, lowest, highest, packed.column, packed.bucket_keys, counts)
     return walk_rows(best, side, node, weight, packed, scratch.classes.sums)

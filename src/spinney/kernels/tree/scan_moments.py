@@ -202,6 +202,8 @@ def scan_moments(
                 continue
             score = apart + score_sums(criterion, w_left, left, q_left, unit, xlogx, rates)
             score += score_sums(criterion, w_right, total - left, square - q_left, unit, xlogx, rates)
+            if score < floor_below(top) - in_all:  # as most; luck, which takes eight roots and divisions, is not added
+                continue
             score = less_luck(score, walk.chance, roots, w_left, w_right)
             is_better, top, n_ties = judge(score, top, in_all, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:

@@ -52,10 +52,12 @@ from ..common.structs import (
     StatUnits,
     Table,
     Targets,
+    TimeScratch,
     TreeArrays,
 )
 from ..common.ties import slack_of
 from .candidates import none_better
+from .scan_logrank import open_times, pass_times, score_levels_by_times
 from .scan_medians import FEW_CODES, LEFT, LEFT_MISSING, POSITION, RIGHT, RIGHT_MISSING, judge_cuts, order_by_bins
 from .subsets import write_levels
 
@@ -95,7 +97,17 @@ def open_outputs(
     """Score of a node of several outputs, whose sums are added up; of one output the score as it is."""
     if outputs is None:
         return score
-    return sum_outputs(node, rows.addends, is_whole, totals, outputs)
+    return open_columns(node, rows, is_whole, totals, outputs, outputs.times)
+
+
+@inlined
+def open_columns(
+    node: OpenNode, rows: Rows, is_whole: bool, totals: np.ndarray, outputs: OutputScratch, times: TimeScratch | None
+) -> float:
+    """The same of numbers and classes, or of times until an event."""
+    if times is None:
+        return sum_outputs(node, rows.addends, is_whole, totals, outputs)
+    return open_times(node, rows, outputs, times)
 
 
 @kernel
@@ -176,6 +188,24 @@ def pass_bins(
         write_errors(b, weight, totals, outputs)
 
 
+@inlined
+def pass_columns(
+    n_bins: int,
+    base: int,
+    addends: np.ndarray,
+    ids: np.ndarray,
+    bins: np.ndarray,
+    totals: np.ndarray,
+    outputs: OutputScratch,
+    times: TimeScratch | None,
+) -> None:
+    """Write the errors of every cut; ids: rows of the table, of times, which have no sorted lists."""
+    if times is None:
+        pass_bins(n_bins, base, addends, bins, totals, outputs)
+    else:
+        pass_times(n_bins, base, addends, ids, bins, totals, outputs, times)
+
+
 # --- Features ---------------------------------------------------------------------------------------------------------
 
 
@@ -198,7 +228,7 @@ def scan_number_of_outputs(
     if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
         n_bins = list_bins_by_histogram(rows, lo, hi, feature, n_codes, scratch.histogram, bins, totals)
         order_by_bins(lo, hi, feature, n_bins, rows.codes, scratch.histogram, bins, outputs)
-        pass_bins(n_bins, lo, rows.addends, bins, totals, outputs)
+        pass_columns(n_bins, lo, rows.addends, rows.ids, bins, totals, outputs, outputs.times)
     else:
         ordered = SortedKeys(
             rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
@@ -209,7 +239,7 @@ def scan_number_of_outputs(
         n_bins = list_bins_by_keys(ordered, SMALL_SHIFT, bins, totals)
         for k in range(ordered.first, ordered.end):
             order[k - ordered.first] = np.int64(ordered.keys[ordered.row, k]) & POSITION
-        pass_bins(n_bins, ordered.base, ordered.addends, bins, totals, outputs)
+        pass_columns(n_bins, ordered.base, ordered.addends, rows.ids, bins, totals, outputs, outputs.times)
     if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
     walk = BinWalk(n_bins, features[MONOTONE, feature], no_chance())
@@ -238,6 +268,24 @@ def score_levels_by(
 
 
 @inlined
+def rank_levels(
+    column: int,
+    node: OpenNode,
+    feature: int,
+    n_bins: int,
+    rows: Rows,
+    scratch: Scratch,
+    scores: np.ndarray,
+    times: TimeScratch | None,
+) -> None:
+    """Write what the levels of a category are put in order by."""
+    if times is None:
+        score_levels_by(column, node.lo, node.hi, feature, n_bins, rows, scratch, scores)
+    else:
+        score_levels_by_times(node.lo, node.hi, feature, n_bins, rows, scratch, scores, times)
+
+
+@inlined
 def scan_levels_of_outputs(
     best: Candidate,
     feature: int,
@@ -258,10 +306,10 @@ def scan_levels_of_outputs(
         return none_better(best)
     found = none_better(best)
     for o in range(outputs.sums.shape[1]):
-        score_levels_by(o, node.lo, node.hi, feature, n_bins, rows, scratch, levels.scores)
+        rank_levels(o, node, feature, n_bins, rows, scratch, levels.scores, outputs.times)
         order_bins(bins, levels.scores, n_bins, settings.value_slack)
         order_by_bins(node.lo, node.hi, feature, n_bins, rows.codes, histogram, bins, outputs)
-        pass_bins(n_bins, node.lo, rows.addends, bins, totals, outputs)
+        pass_columns(n_bins, node.lo, rows.addends, rows.ids, bins, totals, outputs, outputs.times)
         walk = BinWalk(n_bins, np.int64(0), no_chance())
         better = judge_cuts(found, walk, node, settings, bins, totals, outputs)
         if better.cut >= 0:

@@ -61,16 +61,17 @@ def pack_addends(addends: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> N
 @inlined
 def load_column(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.ndarray) -> tuple[int, int]:
     """Copy the codes of a feature to `column`; return the lowest and the highest."""
-    lowest = np.int64(MAX_CODES)
-    highest = np.int64(0)
+    lowest = np.int32(MAX_CODES)
+    highest = np.int32(0)
     first = np.uint64(lo)
     at = np.uint64(feature)
-    for k in range(np.uint64(hi - lo)):
-        code = np.int64(codes[first + k, at])
-        column[k] = np.int32(code)
-        lowest = min(lowest, code)
-        highest = max(highest, code)
-    return lowest, highest
+    n = np.uint64(hi - lo)
+    for k in range(n):
+        column[k] = np.int32(codes[first + k, at])
+    for k in range(n):  # apart: of codes side by side the processor takes several at a time
+        lowest = min(lowest, column[k])
+        highest = max(highest, column[k])
+    return np.int64(lowest), np.int64(highest)
 
 
 @inlined
@@ -336,7 +337,7 @@ def scan_levels(
         left += bins[BIN_SUM, b]
         roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
         rise, run = score_cut(w_left, left, weight, total)
-        if chance.noise > 0.0:
+        if chance.noise > 0.0 and rise >= floor_below(top) * run:  # else it cannot win, whatever its luck
             rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
         if rise > bar * run:
             top = rise / run
@@ -345,7 +346,7 @@ def scan_levels(
             branch = np.int64(1)
         if absent != 0 and b < n_bins - 1:
             rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
-            if chance.noise > 0.0:
+            if chance.noise > 0.0 and rise >= floor_below(top) * run:
                 rise = run * less_luck(rise / run, chance, roots, w_left + w_absent, weight - w_left - w_absent)
             if rise > bar * run:
                 top = rise / run

@@ -37,7 +37,6 @@ from spinney._types import (
     N_CODES,
     N_MISSING,
     N_WORDS,
-    PRESENT,
     Q_ALL,
     S_ALL,
     SMALL_SHIFT,
@@ -88,6 +87,7 @@ from .scan_outputs import open_outputs, scan_levels_of_outputs, scan_number_of_o
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .subsets import keep_subset, scan_category
 
+ONE = np.uint64(1)
 FEW_CODES = 16  # a histogram is worth its while whatever the node's size
 DRAWS, TIES, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(9)  # parts of a node's key
 
@@ -117,6 +117,12 @@ def restore_order(permutation: np.ndarray, places: np.ndarray, n_drawn: int) -> 
         feature = permutation[at]
         permutation[at] = permutation[last]
         permutation[last] = feature
+
+
+@inlined
+def constant_bit(feature: int) -> np.uint64:
+    """The bit of a feature among those that do not vary; 0 beyond the first 64."""
+    return ONE << np.uint64(feature) if feature < 64 else np.uint64(0)
 
 
 # --- One feature ----------------------------------------------------------------------------------------------------
@@ -191,7 +197,7 @@ def scan_numeric_classes(
             lowest, highest = load_column(rows.codes, node.lo, node.hi, feature, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 scratch.totals[N_MISSING] = 0
-                return scan_many_classes(best, lowest, highest, node, settings.n_classes, scratch)
+                return scan_many_classes(best, lowest, highest, node, scratch)
     return scan_classes(best, feature, node, rows, table, settings, scratch)
 
 
@@ -324,10 +330,7 @@ def pack_node(
     if classes is None:
         pack_addends(addends, lo, hi, packed.addends)
     else:
-        pack_classes(addends, lo, hi, packed.addends)
-        for k in range(n_present):
-            held = classes.sums[ALL, classes.sums[PRESENT, k]]
-            power += held * held
+        power = pack_classes(addends, lo, hi, n_present, classes.sums, packed.addends)
     return True, power
 
 
@@ -495,6 +498,7 @@ def search(
     n_drawn = np.int64(0)
     n_ties = np.int64(0)
     blur = 0.0
+    constant = np.uint64(frontier.constant[slot])
     # by ratio each feature proposes its test of largest gain; a last step searches that of largest ratio again
     for k in range(n_features + 1 if is_ratio else n_features):
         if control[CONTROL_STOP] != 0:
@@ -512,6 +516,9 @@ def search(
             n_tried += 1
             if settings.is_shuffled:
                 feature = draw_feature(permutation, places, k, draw_key)
+            if constant & constant_bit(feature) != 0:
+                n_tried -= 1
+                continue
         else:
             feature = np.int64(
                 pick_ratio(scratch.extra, n_drawn, node_score, settings.has_random_ties, fold(key, RATIO_TIES))
@@ -529,6 +536,7 @@ def search(
         n_ties = found.n_ties
         if found.missing < 0:
             n_tried -= 1  # only features that vary count
+            constant |= constant_bit(feature)
             continue
         kind = SUBSET if features[IS_CATEGORICAL, feature] != 0 else THRESHOLD
         cut = found.cut
@@ -557,6 +565,7 @@ def search(
             write_test(slot, feature, kind, cut, missing if has_missing else -1, n_branches, cut_value, frontier)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
+    frontier.constant[slot] = np.int64(constant)
     restore_order(permutation, places, n_drawn if settings.is_shuffled else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score

@@ -27,11 +27,13 @@ from spinney._types import (
     N_MISSING,
     PRESENT,
     RIGHT,
+    SMALL_SHIFT,
     SURROGATE,
 )
 
-from ..common.bins import list_bins_by_histogram, order_bins
+from ..common.bins import list_bins_by_histogram, list_bins_by_keys, order_bins
 from ..common.category_chance import sum_roots
+from ..common.sorting import make_keys
 from ..common.structs import (
     BinWalk,
     Candidate,
@@ -43,6 +45,7 @@ from ..common.structs import (
     Rows,
     Scratch,
     Settings,
+    SortedKeys,
     Table,
 )
 from .candidates import none_better
@@ -51,6 +54,7 @@ from .scan_classes import fill_histogram, power_kind, power_step, start_right, t
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
 
+LEVELS_PER_ROW = 16  # a category of more levels for each row of a node is listed by sorting
 POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
 POWER_TOLERANCE = 1e-14
 GOLDEN_RATIO = 0.6180339887498949
@@ -78,7 +82,12 @@ def subset_moments(
     histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
     scores = scratch.levels.scores
     n_codes = table.features[N_CODES, feature]
-    n_bins = list_bins_by_histogram(rows, node.lo, node.hi, feature, n_codes, histogram, bins, totals)
+    if n_codes > LEVELS_PER_ROW * (node.hi - node.lo):  # sorting few rows takes less than looking at every level
+        side = make_keys(rows.codes, node.lo, node.hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
+        ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), node.hi - node.lo, rows.addends, node.lo)
+        n_bins = list_bins_by_keys(ordered, SMALL_SHIFT, bins, totals)
+    else:
+        n_bins = list_bins_by_histogram(rows, node.lo, node.hi, feature, n_codes, histogram, bins, totals)
     if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
     for b in range(n_bins):
