@@ -613,8 +613,7 @@ def _read_dates(series: Any, name: str) -> Dates:
 def _read_categories(series: Any) -> Categories:
     native = series.to_native()
     held: Any = getattr(native, "array", None)  # of pandas; by its accessor, codes would become a Series of their own
-    if not (hasattr(held, "codes") and hasattr(held, "categories")):
-        held = getattr(native, "cat", None)  # of its kin
+    held = held if hasattr(held, "codes") else getattr(native, "cat", None)  # of its kin
     if hasattr(held, "codes"):
         used, codes = _used(np.asarray(held.codes), len(held.categories))
         return Categories(codes, _pick(held.categories, used), bool(held.ordered))
@@ -623,10 +622,10 @@ def _read_categories(series: Any) -> Categories:
 
 def _pick(categories: Any, used: NDArray[np.int64]) -> list[Any]:
     """Some of the categories of an index: of few, all are listed, since an index of some costs more than that."""
-    if len(categories) <= FEW_CATEGORIES + 2 * len(used):
-        values = categories.tolist()
-        return values if len(used) == len(values) else [values[i] for i in used.tolist()]
-    return list(categories[used].tolist())
+    if len(categories) > FEW_CATEGORIES + 2 * len(used):
+        return list(categories[used].tolist())
+    values = categories.tolist()
+    return [values[i] for i in used.tolist()]
 
 
 def _read_dictionary(array: Any) -> Categories:
