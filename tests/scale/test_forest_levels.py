@@ -302,12 +302,15 @@ def test_what_needs_rows_in_memory_is_named(more, named):
 
 
 def test_the_plan_of_a_forest_from_disk_has_room_for_nodes():
-    store = Scan(make_table(60_000), "y", drop=["w", "g"]).read()
-    in_memory = store.plan(FOREST(n_jobs=1))
-    assert not in_memory.by_levels
-    store.memory = in_memory.peak_bytes - 1
-    found = store.plan(FOREST(n_jobs=1))
-    assert found.by_levels
-    assert found.room > 0
-    if found.peak_bytes <= store.memory:
+    store = Scan(make_table(6000), "y", drop=["w", "g"]).read()
+    columns = list(store._layout.columns)
+    needs = [plan.make_plan(FOREST(n_jobs=1), columns, n_rows, 0, 10**9) for n_rows in (10**7, 10**8)]
+    for found in needs:
+        assert found.by_levels
+        assert found.room > 10**8
+        assert found.peak_bytes == found.memory
         assert "nodes by passes over the codes, then in memory" in str(found)
+    assert needs[0].room == needs[1].room  # whatever the number of rows
+    assert not plan.make_plan(
+        FOREST(n_jobs=1), columns, 6000, 0, 10**8
+    ).by_levels  # which would need more than all rows
