@@ -69,3 +69,12 @@ def die_in_step(given, number, once):
         Path(once).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return level_parts.work_on(given)
+
+
+def take_chunk(k, table, size, folder):
+    """Some rows; two workers that are to take those of chunk 3 end."""
+    n_died = len(list(Path(folder).iterdir()))
+    if k == 3 and n_died < 2:
+        (Path(folder) / str(n_died)).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return table[k * size : (k + 1) * size]

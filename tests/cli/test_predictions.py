@@ -370,8 +370,7 @@ def test_several_quantiles_are_several_columns(tmp_path):
 def test_classes_of_several_outputs_are_several_columns(tmp_path):
     """Columns of y of different types too; `inspect` names the classes of each."""
     X = WEATHER.drop_columns(["play", "windy"])
-    windy = np.array(WEATHER["windy"].to_pylist())
-    y = np.array([[play, int(is_windy)] for play, is_windy in zip(WEATHER["play"].to_pylist(), windy, strict=True)], "O")
+    y = np.array([[row["play"], int(row["windy"])] for row in WEATHER.to_pylist()], dtype=object)
     for model in (spinney.CARTClassifier(max_depth=2), spinney.RandomForestClassifier(3, random_state=0)):
         model.fit(X, y).save_model(tmp_path / "two.spn")
         path = write_csv(WEATHER, tmp_path / "weather.csv")

@@ -267,7 +267,7 @@ def test_outputs_that_are_no_marks_have_no_accuracy():
     """As scikit-learn has it; columns of different types, whose classes have no order in common, are told so too."""
     X, Y = make_table(10, n_classes=(2, 2))
     mixed = np.array([[["no", "yes"][a], int(b)] for a, b in Y], dtype=object)
-    for y in (mixed, np.array([["no", "yes"]] * len(Y))[:, :2], Y + [0, 1], Y + 0.0):
+    for y in (mixed, np.array([["no", "yes"]] * len(Y))[:, :2], Y + np.arange(2), Y + 0.0):
         model = CARTClassifier(max_depth=3).fit(X, y)
         if y.dtype == float:
             assert model.score(X, y) == DecisionTreeClassifier(max_depth=3).fit(X, y).score(X, y)

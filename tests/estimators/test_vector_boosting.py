@@ -288,7 +288,7 @@ def test_a_warm_start_keeps_its_kind_of_trees():
     X, Y = make_table(11)
     model = classifier(warm_start=True).fit(X, classes_of(Y))
     model.set_params(multi_strategy="one_tree_per_class", n_estimators=9)
-    with pytest.raises(ValueError, match=r"warm_start adds rounds.* it is 'log_loss', and was 'log_loss' of \d scores by"):
+    with pytest.raises(ValueError, match=r"warm_start adds .* it is 'log_loss', and was 'log_loss' of \d scores by"):
         model.fit(X, classes_of(Y))
     numbers = regressor(warm_start=True).fit(X, Y)
     with pytest.raises(ValueError, match=r"warm_start adds rounds.* of 2 scores by one tree, and was .* of 3 scores"):

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import spinney
 from dask_tables import FEATURES, count_keys, cut_frame, make_frame
-from dask_troubles import TROUBLES, Trouble, die_in_step, quiet_dask
+from dask_troubles import TROUBLES, Trouble, die_in_step, quiet_dask, take_chunk
 from disk_tables import model_bytes
 from spinney.scale.cluster import level_parts
 from spinney.scale.cluster.engine import LostError
@@ -236,3 +236,78 @@ def test_the_model_is_the_same_whatever_goes(name, tmp_path):
             n_fits += 1
         trouble.join()
         assert count_keys(client) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["levels", "one"])
+def test_partitions_that_dask_has_given_up_are_made_anew(way, tmp_path):
+    died = tmp_path / "died"
+    died.mkdir()
+    chunks = [dask.delayed(take_chunk, pure=True)(k, X, 10_000, str(died)) for k in range(7)]
+    lazy = da.concatenate([da.from_delayed(chunk, (10_000, 6), X.dtype) for chunk in chunks])
+    alone = model_bytes(clone(BOOSTING).fit(X, Y), tmp_path)
+    with (
+        dask.config.set({"spinney.plan": way, "distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        assert model_bytes(clone(BOOSTING).fit(lazy, LAZY_Y), tmp_path) == alone
+        assert len(list(died.iterdir())) == 2
+        assert count_keys(client) == 0
+
+
+# --- the network ------------------------------------------------------------------------------------------------
+
+
+def list_sockets():
+    """Ports that this process listens on, and both ends of its other connections."""
+    import psutil
+
+    found = psutil.Process().net_connections("inet")
+    listening = {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+    pairs = {(one.laddr.port, one.raddr.port) for one in found if one.status == psutil.CONN_ESTABLISHED}
+    return listening, pairs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["levels", "one"])
+def test_nothing_but_the_connections_of_dask_is_used_and_all_are_secret(way, tmp_path):
+    """While a fit runs on processes by TLS, no port is opened, and none but those of Dask is spoken to."""
+    pytest.importorskip("cryptography")
+    from distributed import Security
+
+    alone = model_bytes(clone(BOOSTING).fit(X, Y), tmp_path)
+    with (
+        dask.config.set({"spinney.plan": way}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            security=Security.temporary(),
+            protocol="tls",
+        ) as cluster,
+        Client(cluster, security=cluster.security) as client,
+    ):
+        assert client.scheduler.address.startswith("tls://")
+        seen = [client.run(list_sockets), {"client": list_sockets()}]
+        known = {port for one in seen for listening, _ in one.values() for port in listening}
+        is_done = threading.Event()
+        looks = []
+
+        def look():
+            while not is_done.wait(0.3):
+                looks.append(client.run(list_sockets))
+                looks.append({"client": list_sockets()})
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            assert model_bytes(clone(BOOSTING).fit(LAZY_X, LAZY_Y), tmp_path) == alone
+        finally:
+            is_done.set()
+            looking.join()
+        assert len(looks) > 2
+        for found in looks:
+            for listening, pairs in found.values():
+                assert listening <= known
+                assert all(here in known or there in known for here, there in pairs)

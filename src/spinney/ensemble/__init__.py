@@ -6,6 +6,8 @@
 | `draw_units.py` | what a bag is drawn from: rows or groups, strata, chances |
 | `subspaces.py` | bags of features |
 | `forest.py` | trees side by side, each on its bag |
+| `forest_levels.py` | the same on rows that come in parts, from disk |
+| `part_bags.py` | the bags of a part of the rows |
 | `out_of_bag.py` | votes on rows outside the bags |
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |

@@ -593,7 +593,7 @@ class Boosting(BoostedTrees):
         return sums
 
     def in_bag(self, sums: LeafSums) -> LeafSums:
-        """Of sums by leaf those of the rows in the bag."""
+        """The part of sums by leaf that is of the rows in the bag."""
         return LeafSums(*(each[: self.team.n_workers] for each in sums))
 
     def estimate_leaves(self, n_nodes: int, k: int, *, is_all: bool) -> Floats:

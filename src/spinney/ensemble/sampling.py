@@ -524,13 +524,19 @@ def make_draw(
     is_balanced = params.stratify == "balanced"
     by_weight = params.replace and groups is None and strata is None
     chance = weight if by_weight else equal_chances(weight)
-    ids = np.arange(n_rows) if groups is None else groups
-    n_units = n_rows if by_weight else len(np.unique(ids if chance is None else ids[chance > 0.0]))
+    n_units = n_rows if by_weight else count_units(n_rows, chance, groups)
     n_drawn = draw_size(params.max_samples, n_units, weight if by_weight else None, replaces=params.replace)
     if kind == "paste" and n_drawn >= n_units and not is_balanced:
         refuse_full_bags(params)
     draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups).with_tables()
     return draw, equal_chances(weight) if by_weight else weight
+
+
+def count_units(n_rows: int, chance: NDArray[np.float64] | None, groups: NDArray[np.int32] | None) -> int:
+    """Rows, or groups, that can be drawn."""
+    if groups is None:
+        return n_rows if chance is None else int(np.count_nonzero(chance > 0.0))
+    return len(np.unique(groups if chance is None else groups[chance > 0.0]))
 
 
 def bagging_params(

@@ -57,6 +57,10 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `boosting_constraints.py` | which values its parameters may have |
 | `boosting_data.py` | what a fit of gradient boosting reads |
 | `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
+| `bags_on_disk.py` | trees on bags of rows that stay on disk |
+| `forest_by_levels.py` | a fit of a forest whose rows stay on disk |
+| `bagging_by_levels.py` | the same of a bag of CART trees |
+| `cart_by_levels.py` | the same of one tree of CART |
 | `boosting_by_levels.py` | a fit of gradient boosting whose rows stay on disk |
 | `boosting_on_cluster.py` | a fit of gradient boosting whose rows are spread over workers |
 | `rows_on_disk.py` | its target and weights, read block by block |

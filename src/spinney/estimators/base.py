@@ -19,7 +19,7 @@ from spinney.estimators.class_outputs import check_class_outputs, has_class_outp
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
 from spinney.estimators.taking_collections import take_collections
-from spinney.scale.plan import GrowingBytes, LevelGrowing
+from spinney.scale.plan import GrowingBytes, LevelGrowing, TopGrowing
 from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class Estimator(BaseEstimator, Generic[Model]):
 
     _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=110)
 
-    def _level_growing(self) -> LevelGrowing | None:
+    def _level_growing(self) -> LevelGrowing | TopGrowing | None:
         """How trees are grown from disk, where memory cannot hold the rows; None: they cannot be."""
         return None
 

@@ -21,6 +21,7 @@ from spinney.ensemble.forest import Plan, as_member, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
+from spinney.estimators.bagging_by_levels import fit_bagging_by_levels, plan_bags
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
@@ -51,12 +52,12 @@ from spinney.estimators.other_members import (
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.routing import make_router, route
-from spinney.estimators.scanned import is_scanned, unpack
+from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
-from spinney.scale.plan import GrowingBytes
+from spinney.scale.plan import GrowingBytes, TopGrowing
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
 
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.estimators.checkpoints import Checkpoint
-    from spinney.estimators.training import Effort
+    from spinney.estimators.training import BagRows, Effort
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
 
@@ -221,7 +222,12 @@ class Bagging(Estimator[FittedBagging]):
                     f"{type(self).__name__} of members other than CART trees takes rows in memory, and X is a scan: "
                     "use CART trees as members, or read a sample of the rows"
                 )
-            X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
+            if is_scanned(X):
+                store, plan = open_store(self, X, y, sample_weight, groups)
+                if plan.by_levels:
+                    self._fitted = fit_bagging_by_levels(self, store, plan, strata)
+                    return self
+                X, y, sample_weight, groups = give_rows(store, plan)
             data = open_training(self, X, y, sample_weight)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
@@ -233,7 +239,7 @@ class Bagging(Estimator[FittedBagging]):
             else:
                 checkpoint = self._open_checkpoint(table, group_codes, stratum_codes, seed, old)
             seed = seed if checkpoint is None else checkpoint.seed
-            draw, weight = self._draw_rows(data, group_codes, stratum_codes, seed)
+            draw, weight = self._draw_rows(data.n_rows, data.weight, group_codes, stratum_codes, seed)
             draw = draw if old is None else draw.by_blocks_of(old.bags.draw)
             data = data._replace(weight=weight)
             if table is not None:
@@ -251,7 +257,8 @@ class Bagging(Estimator[FittedBagging]):
 
     def _draw_rows(
         self,
-        data: OpenedData,
+        n_rows: int,
+        weight: NDArray[np.float64] | None,
         groups: NDArray[np.int32] | None,
         strata: NDArray[np.int32] | None,
         seed: int,
@@ -264,7 +271,7 @@ class Bagging(Estimator[FittedBagging]):
             parameter(self, "stratify", None),
             has_oob=bool(self.oob_score),
         )
-        return make_bagging_draw(drawing, data.n_rows, data.weight, groups, strata, seed)
+        return make_bagging_draw(drawing, n_rows, weight, groups, strata, seed)
 
     def _check_units(
         self, groups: Any, strata: Any, target: NDArray[Any]
@@ -346,9 +353,23 @@ class Bagging(Estimator[FittedBagging]):
             data = data._replace(weight=weight)
         n_new, n_drawn = self.n_estimators - n_old, bags.spaces.n_drawn
         rows = code_for_bags(data, labels, base, n_drawn, n_new, self.n_jobs)
+        plan = self._make_plan(base, rows, bags, data, is_balanced=is_balanced)
+        sums = self._start_out_of_bag(plan, data.y, old)
+        if sums is not None and old is not None and old.trees is not None and not sums.curve:
+            vote_again(plan, old.trees.forest, sums, rows.effort.kernels)
+        growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
+        seconds = growing_seconds(data.table.n_rows, n_drawn, n_new)
+        base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
+        return PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new), rows.effort
+
+    def _make_plan(
+        self, base: Any, rows: BagRows, bags: Bags, data: TrainingData, *, is_balanced: bool = False
+    ) -> Plan:
+        """What the trees share; data: with the weights that trees see."""
+        n_drawn = bags.spaces.n_drawn
         params = replace(cart_params(base, data.table.n_rows, n_drawn), has_random_feature_order=self.estimator is None)
         draws_features = params.max_features is not None or not bags.spaces.is_whole
-        plan = Plan(
+        return Plan(
             codes=rows.codes,
             weights=rows.weights,
             target=rows.target,
@@ -363,13 +384,17 @@ class Bagging(Estimator[FittedBagging]):
             is_hard=self._is_hard,
             shift=self._find_shift(data.y),
         )
-        sums = self._start_out_of_bag(plan, data.y, old)
-        if sums is not None and old is not None and old.trees is not None and not sums.curve:
-            vote_again(plan, old.trees.forest, sums, rows.effort.kernels)
-        growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
-        seconds = growing_seconds(data.table.n_rows, n_drawn, n_new)
-        base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
-        return PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new), rows.effort
+
+    def _finish_levels(
+        self, templates: list[Template], growth: Any, schema: Schema, bags: Bags, base: Any, mark: str, forest: Forest
+    ) -> FittedBagging:
+        """The model of trees that were grown from disk."""
+        prepared = PreparedBags(growth, schema, np.zeros(0), bags, base, mark, 0.0, len(forest))
+        return self._finish_trees(templates, prepared, forest)
+
+    def _level_growing(self) -> TopGrowing:
+        """How trees are grown from disk, where memory cannot hold the rows."""
+        return plan_bags(self)
 
     def _has_growth(self) -> bool:
         """Whether the trees can be grown elsewhere, each by itself."""
@@ -384,7 +409,7 @@ class Bagging(Estimator[FittedBagging]):
         data = open_training(self, X, y, sample_weight)
         units = self._check_units(groups, strata, data.y)
         table = data.read(templates[0].estimator)
-        draw, weight = self._draw_rows(data, *units, seed)
+        draw, weight = self._draw_rows(data.n_rows, data.weight, *units, seed)
         bags = Bags(draw, self._make_spaces(seed, table.table.schema.n_features), seed)
         prepared, _ = self._prepare_trees(templates, table._replace(weight=weight), bags, None)
         if self.checkpoint is None:

@@ -633,9 +633,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def _offset(self, X: Any, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
         """Raw scores that rows bring along, and those of the model to begin with, in our units."""
         fitted = self._find_fitted()
-        offset: NDArray[np.float64] | None = fitted.to_units(
-            read_offset(init_score, "init_score", n_rows, fitted.n_raw)
-        )
+        given = read_offset(init_score, "init_score", n_rows, fitted.n_raw)
+        offset: NDArray[np.float64] | None = fitted.to_units(given)
         if fitted.base is None:
             return offset
         scores = fitted.to_units(begin_scores(fitted.base.model, X, fitted.classes, fitted.loss.link, fitted.n_raw))
@@ -643,15 +642,13 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     def _raw_scores(self, X: Any, init_score: Any, n_rounds: Any) -> tuple[RoundPredictor, NDArray[np.float64]]:
         """What predicts by the first rounds, and raw scores by them, (n_raw, n_rows)."""
-        values = self._values(X)
-        predictor = self._predictor_of(n_rounds)
+        values, predictor = self._values(X), self._predictor_of(n_rounds)
         return predictor, predictor.sum_rounds(values, self._offset(X, len(values), init_score), self.n_jobs)
 
     def _staged_raw(self, X: Any, init_score: Any) -> Iterator[NDArray[np.float64]]:
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
-        values = self._values(X)
-        offset = self._offset(X, len(values), init_score)
-        return self._make_predictor().stages(values, self._find_fitted().n_rounds, offset)
+        values, n_rounds = self._values(X), self._find_fitted().n_rounds
+        return self._make_predictor().stages(values, n_rounds, self._offset(X, len(values), init_score))
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree that `predict` uses.
@@ -679,7 +676,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     @property
     def is_categorical_(self) -> NDArray[np.bool_] | None:
         """Which features are categories, (n_features,); None where none is."""
-        is_category = np.array([levels is not None for levels in self._find_fitted().schema.levels])
+        is_category = self._find_fitted().schema.is_categorical
         return is_category if is_category.any() else None
 
     @property
@@ -692,8 +689,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         fitted = self._find_fitted()
         trees = np.empty((fitted.n_rounds, fitted.trees_per_round), object)
         for t in range(trees.size):
-            tree = take_estimator_tree(fitted, t)
             cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)
+            tree = take_estimator_tree(fitted, t)
             trees.flat[t] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
         return trees
 

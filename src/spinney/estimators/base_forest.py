@@ -25,6 +25,7 @@ from spinney.estimators.checks import (
     open_x,
 )
 from spinney.estimators.fingerprints import fingerprint
+from spinney.estimators.forest_by_levels import fit_forest_by_levels, plan_tops
 from spinney.estimators.forest_training import (
     BAG_CONSTRAINTS,
     PreparedForest,
@@ -37,7 +38,7 @@ from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
 from spinney.estimators.parameters import parameter
-from spinney.estimators.scanned import unpack
+from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
@@ -142,7 +143,13 @@ class BaseForest(Estimator[FittedForest]):
         """
         with all_or_nothing(self):
             self._validate_params()
-            X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
+            if is_scanned(X):
+                store, plan = open_store(self, X, y, sample_weight, groups)
+                if plan.by_levels:
+                    self._fitted = fit_forest_by_levels(self, store, plan, strata)
+                    self.n_outputs_ = 1
+                    return self
+                X, y, sample_weight, groups = give_rows(store, plan)
             data, group_codes, stratum_codes = self._read_bags(X, y, sample_weight, groups, strata)
             old = self._find_old(warm_start=self.warm_start)
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
@@ -191,6 +198,8 @@ class BaseForest(Estimator[FittedForest]):
                 "keep_members=True keeps every row of every tree, and X is a scan: set keep_members=False, or use "
                 "GradientBoostingRegressor(loss='quantile') for quantiles"
             )
+
+    _level_growing = plan_tops
 
     # --- the fitted forest ---
 

@@ -15,6 +15,7 @@ from spinney._criteria import own_name
 from spinney._elementary import log
 from spinney._types import MAX_CODES
 from spinney.estimators.base import Classifier, Estimator, Regressor
+from spinney.estimators.cart_by_levels import grow_cart_by_levels
 from spinney.estimators.checks import (
     all_or_nothing,
     check_known,
@@ -46,7 +47,7 @@ from spinney.estimators.pruning import (
     prune_tree,
     risk_of,
 )
-from spinney.estimators.scanned import unpack
+from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.training import TrainingData, read_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_tree import (
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 
     from spinney.model.predictors import TreePredictor
     from spinney.reading.explaining import Explanation
+    from spinney.scale.plan import FitPlan
+    from spinney.scale.store import Store
     from spinney.table.sparse import Values
 
 GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on codes
@@ -195,11 +198,15 @@ class TreeEstimator(Estimator[FittedTree]):
         self._validate_params()
         data = read_training(self, X, y, sample_weight, self._class_weight)
         data = data if self._counts_copies else data._replace(times=None)
-        is_random = parameter(self, "ties", "first") == "random" or parameter(self, "max_features", None) is not None
-        is_random = is_random or parameter(self, "splitter", "best") == "random"
-        seed = draw_seed(self.random_state) if is_random or draws_rows(self.pruning, self.ccp_alpha) else 0
+        seed = self._draw_seed()
         self._check_training(data)
         return TreeTraining(data, self._make_grower(data.table.schema, seed), seed)
+
+    def _draw_seed(self) -> int:
+        """What a fit draws by; 0 where it draws nothing."""
+        is_random = parameter(self, "ties", "first") == "random" or parameter(self, "max_features", None) is not None
+        is_random = is_random or parameter(self, "splitter", "best") == "random"
+        return draw_seed(self.random_state) if is_random or draws_rows(self.pruning, self.ccp_alpha) else 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree, and prune it where the parameters say so.
@@ -217,7 +224,12 @@ class TreeEstimator(Estimator[FittedTree]):
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
         with all_or_nothing(self):
-            X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
+            if is_scanned(X):
+                self._validate_params()
+                store, plan = open_store(self, X, y, sample_weight)
+                if plan.by_levels and not trace:
+                    return self._fit_by_levels(store, plan)
+                X, y, sample_weight, _ = give_rows(store, plan)
             training = self._open_training(X, y, sample_weight)
             is_traced = self.trace if trace is None else trace
             if is_traced:
@@ -236,12 +248,26 @@ class TreeEstimator(Estimator[FittedTree]):
         method, rows = choose_method(self.pruning, self.ccp_alpha), None
         if method == "reduced_error":
             training, rows = hold_out(training, self.validation_fraction, has_classes=self._labels is not None)
-        tree = training.grow()
+        return self._prune_grown(training.grow(), method, training, rows), training
+
+    def _prune_grown(
+        self, tree: Tree, method: str | None, training: TreeTraining | None, rows: EncodedRows | None = None
+    ) -> Pruned:
+        """A grown tree as the parameters want it pruned."""
         if method is None:
-            return Pruned(tree, Pruning(None)), training
+            return Pruned(tree, Pruning(None))
         parameters = self.get_params(deep=False)
         options = {name: parameters[name] for name in OPTIONS[method]}
-        return prune_tree(tree, method, options, self._criterion, training, rows), training
+        return prune_tree(tree, method, options, self._criterion, training, rows)
+
+    def _fit_by_levels(self, store: Store, plan: FitPlan) -> Self:
+        """Grow and prune the tree of a table on disk without holding its rows."""
+        tree, schema = grow_cart_by_levels(self, store, plan, self._draw_seed())
+        pruned = self._prune_grown(tree, choose_method(self.pruning, self.ccp_alpha), None)
+        classes = None if self._labels is None else self.classes_
+        self._keep(FittedTree(pruned.tree, schema, classes, pruned.pruning))
+        self._set_counts(schema.n_features)
+        return self
 
     def _keep(self, fitted: FittedTree) -> None:
         """Hold another fitted tree; the trace of an earlier one goes."""

@@ -7,10 +7,7 @@ open nodes of a tree, however many rows there are.
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -29,7 +26,7 @@ from spinney.estimators.checks import check_monotone, draw_seed, open_x
 from spinney.estimators.fingerprints import fingerprint_blocks
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.round_scores import name_score
-from spinney.estimators.rows_on_disk import LabelBlocks, read_rows
+from spinney.estimators.rows_on_disk import LabelBlocks, find_folder, read_rows
 from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw
 from spinney.scale.block_coding import bin_blocks
@@ -39,6 +36,7 @@ from spinney.table.ingest import read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -329,9 +327,3 @@ class LevelFit:
             ),
             legend=make_legend(schema, None, outline.has_missing),
         )
-
-
-def find_folder(store: Store) -> Path:
-    """Where files of rows are made: beside the store, or among temporary files where nobody may write there."""
-    beside = store.path.absolute().parent
-    return beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())

@@ -20,6 +20,7 @@ from spinney.estimators.base_tree import (
     TreeEstimator,
     TreeRegressor,
 )
+from spinney.estimators.cart_by_levels import plan_cart
 from spinney.estimators.checks import check_monotone
 from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
 from spinney.estimators.kept import Kept
@@ -36,6 +37,8 @@ from spinney.tree.surrogates import surrogate_importances
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from spinney.scale.plan import TopGrowing
 
 
 PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted
@@ -408,6 +411,10 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     def _make_grower(self, schema: Schema, seed: int) -> CartGrower:
         return cart_grower(self, schema, seed)
 
+    def _level_growing(self) -> TopGrowing:
+        """How the tree is grown from disk, where memory cannot hold the rows."""
+        return plan_cart(self, count_features)
+
     def _set_counts(self, n_features: int) -> None:
         super()._set_counts(n_features)
         self.max_features_ = count_features(self.max_features, n_features)
@@ -629,6 +636,10 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
 
     def _make_grower(self, schema: Schema, seed: int) -> CartGrower:
         return cart_grower(self, schema, seed)
+
+    def _level_growing(self) -> TopGrowing:
+        """How the tree is grown from disk, where memory cannot hold the rows."""
+        return plan_cart(self, count_features)
 
     def _set_counts(self, n_features: int) -> None:
         super()._set_counts(n_features)

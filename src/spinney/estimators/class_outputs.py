@@ -31,8 +31,8 @@ NO_OOB = (
     "marks of 0 and 1, for which there is no accuracy. Set oob_score=False, or fit one model for each column of y"
 )
 NO_SCORE = (
-    "multiclass-multioutput is not supported: y has several outputs that are not marks of 0 and 1, for which there is no "
-    "accuracy. Score each column j by itself: numpy.mean(model.predict(X)[:, j] == y[:, j])"
+    "multiclass-multioutput is not supported: y has several outputs that are not marks of 0 and 1, for which there is "
+    "no accuracy. Score each column j by itself: numpy.mean(model.predict(X)[:, j] == y[:, j])"
 )
 
 

@@ -83,7 +83,7 @@ def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None =
 
 
 def fingerprint_blocks(
-    table: StoredTable, targets: Iterable[NDArray[np.float64]], classes: tuple[Any, ...] | None = None
+    table: StoredTable, targets: Iterable[NDArray[Any]], classes: tuple[Any, ...] | None = None
 ) -> str:
     """`fingerprint` of a table on disk, of which a column of one block is held at a time; targets: y in blocks."""
     schema, n_rows = table.schema, table.n_rows
@@ -94,7 +94,7 @@ def fingerprint_blocks(
         pieces.append((columns, first))
         first += columns.n_rows
     left, digests = iter(targets), []
-    y = np.zeros(0)
+    y = next(left)
     for lo in range(0, n_rows, HASHED_ROWS if is_tree else n_rows):
         hi = min(lo + HASHED_ROWS, n_rows)
         digest = hashlib.sha256(b"" if is_tree else meaning)

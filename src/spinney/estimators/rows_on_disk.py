@@ -9,6 +9,9 @@ Rows of weight 0 are left out of the files, so that these are cut into blocks an
 from __future__ import annotations
 
 import math
+import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +36,6 @@ from spinney.table.row_sums import ExactSum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -331,3 +333,9 @@ class RowWriter:
         if self.n_held:
             self.files.write(self.name, self.n_blocks, np.concatenate(self.held))
             self.n_blocks += 1
+
+
+def find_folder(store: Store) -> Path:
+    """Where files of rows are made: beside the store, or among temporary files where nobody may write there."""
+    beside = store.path.absolute().parent
+    return beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())

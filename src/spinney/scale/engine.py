@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from spinney.scale.coded_blocks import CodedBlocks
     from spinney.scale.row_files import RowFiles
-    from spinney.tree.levels import Beginning, Task
+    from spinney.tree.levels import Beginning, FoldTask, Task
 
 
 class DiskEngine:
@@ -81,6 +81,29 @@ class DiskEngine:
             total = task.join(total, found)
         return total
 
+    def fold(self, task: FoldTask, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
+        """The sum of all parts, by as many sums as threads."""
+        parts, turn = self._list_parts(control), threading.Lock()
+
+        def work() -> Any:
+            sums = task.start()
+            while True:
+                with turn:
+                    k = next(parts, None)
+                if k is None:
+                    return sums
+                if CODES in reads:
+                    self.blocks.expect(k + 1)
+                task(self._read(reads, k), sums)
+
+        if self.n_workers == 1:
+            return work()
+        found = [future.result() for future in [self.pool.submit(work) for _ in range(self.n_workers)]]
+        total = found[0]
+        for other in found[1:]:
+            total = task.join(total, other)
+        return total
+
     def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
         """Have an array of so many rows changed in place, then that of the next, whatever blocks they are in."""
         first = 0
@@ -98,13 +121,17 @@ class DiskEngine:
             yield k
 
     def _work(self, task: Task, reads: Sequence[str], k: int) -> Any:
-        arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}
-        part = Part(k * self.files.block_rows, self.files.rows_of(k), arrays)
+        part = self._read(reads, k)
         with self.turns:
             kept, found = task(part)
         for name, values in kept.items():
             self.files.write(name, k, values)
         return found
+
+    def _read(self, reads: Sequence[str], k: int) -> Part:
+        """A part with some of its arrays."""
+        arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}
+        return Part(k * self.files.block_rows, self.files.rows_of(k), arrays)
 
     def _read_codes(self, k: int) -> NDArray[np.uint8]:
         """The codes of a block, in memory that this thread has for them: no task keeps what it is given."""

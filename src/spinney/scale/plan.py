@@ -14,6 +14,8 @@ from spinney.table.binning import MOST_NARROW, lay_out
 from spinney.table.coding import row_stride
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spinney.scale.layout import StoredColumn
 
 READING_BYTES = 200 << 20  # while blocks of rows are read, however many: buffers of Arrow, and a block of each column
@@ -25,6 +27,10 @@ EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
 LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes, their copy and its scores
+LEAST_GATHERED = 1 << 16  # rows of a node that there must be room for
+SUBTREE_BYTES = 240  # of a row of a node that is finished, beside its codes: target, order, and the nodes that it makes
+DRAW_BYTES = 90  # of a row, where bags are drawn by its weight, group or stratum: these, and tables made of them
+TOP_COPIES, TOP_ROW_BYTES = 3, 200  # of a row of a block: codes, those that are gathered; the rest
 LONG = 1e9  # seconds of work, for which all threads are worth it
 
 
@@ -45,6 +51,17 @@ class LevelGrowing(NamedTuple):
     gap: str | None = (
         None  # a parameter, as the user writes it, that rows in memory are needed for; None: there is none
     )
+
+
+class TopGrowing(NamedTuple):
+    """How a method grows trees on bags from disk: their tops by passes over the codes, subtrees on gathered rows."""
+
+    count_tried: Callable[[int], int]  # features that a node tries, of so many
+    most_codes: int  # of a number
+    has_tables: bool = False  # whether bags are drawn by class, beside the weights and groups that a table has
+    vote_bytes: int = 0  # of each row, for votes of trees that have not seen it
+    class_bytes: int = 0  # the same for each class beyond two
+    gap: str | None = None  # as of `LevelGrowing`
 
 
 class FitPlan(NamedTuple):
@@ -72,6 +89,9 @@ class FitPlan(NamedTuple):
         codes for each level of a tree. Models do not depend on it.
     gap : str or None
         A parameter that keeps a fit from doing so, where memory is too small.
+    room : int
+        Bytes for the sums of nodes, or for the rows of nodes that are small enough to be finished in memory, where
+        trees on bags are grown from disk.
     """
 
     n_rows: int | None
@@ -84,6 +104,7 @@ class FitPlan(NamedTuple):
     n_workers: int = 1
     by_levels: bool = False
     gap: str | None = None
+    room: int = 0
 
     def __str__(self) -> str:
         """A line for each part."""
@@ -99,7 +120,8 @@ class FitPlan(NamedTuple):
             "memory": f"{peak} ({limit})",
         }
         if self.by_levels:
-            lines["trees"] = "grown from disk, however many rows there are: one pass over the codes a level"
+            how = "nodes by passes over the codes, then in memory" if self.room else "one pass over the codes a level"
+            lines["trees"] = f"grown from disk, however many rows there are: {how}"
         return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
 
 
@@ -163,11 +185,16 @@ def make_plan(
             n_workers -= 1
         written, peak = n_rows * row_bytes, peak_bytes(growing, n_rows, n_features, n_workers) + BLOCK_ROWS * row_bytes
     plan = FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
-    levels: LevelGrowing | None = estimator._level_growing()  # noqa: SLF001
+    levels: LevelGrowing | TopGrowing | None = estimator._level_growing()  # noqa: SLF001
     if levels is None or fits(plan):
         return plan
     if levels.gap is not None:
         return plan._replace(gap=levels.gap)
+    if isinstance(levels, TopGrowing):
+        tops = plan_tops(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
+        least = tops.peak_bytes or 0
+        is_more = least > (plan.memory or 0) and least > (plan.peak_bytes or 0)
+        return plan if is_more else tops  # blocks and nodes of a small table may take more than all of it
     return plan_levels(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
 
 
@@ -186,6 +213,31 @@ def plan_levels(
     return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers)
 
 
+def plan_tops(
+    plan: FitPlan, growing: TopGrowing, columns: list[StoredColumn], n_scores: int, n_jobs: int | None
+) -> FitPlan:
+    """The plan of trees on bags from disk: what memory has room for beyond blocks of rows goes to nodes."""
+    assert plan.n_rows is not None
+    assert plan.memory is not None
+    n_tried = growing.count_tried(plan.n_features)
+    n_codes = min(growing.most_codes, MAX_CODES, plan.n_rows)
+    width = 2 * row_stride(plan.n_features)
+    of_node = 8 * (n_codes + 1) * max(n_scores + 1, 3) * n_tried
+    least = max(of_node, LEAST_GATHERED * (width + SUBTREE_BYTES))
+    held = growing.vote_bytes + growing.class_bytes * max(n_scores - 2, 0)
+    if growing.has_tables or any(column.role in {"weight", "groups"} for column in columns):
+        held += DRAW_BYTES
+    n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
+    while True:
+        fixed = READING_BYTES + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
+        fixed += BLOCK_ROWS * (count_row_bytes(columns) + (n_workers + 2) * (TOP_COPIES * width + TOP_ROW_BYTES))
+        if n_workers == 1 or fixed + n_workers * least <= plan.memory:
+            break
+        n_workers -= 1
+    room = max(plan.memory - fixed, n_workers * least)
+    return plan._replace(by_levels=True, peak_bytes=fixed + room, n_workers=n_workers, room=room)
+
+
 def fits(plan: FitPlan) -> bool:
     """Whether memory holds what a fit takes, as far as is known."""
     return plan.memory is None or plan.peak_bytes is None or plan.peak_bytes <= plan.memory
@@ -199,7 +251,7 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
     if plan.by_levels:
         raise ValueError(
             f"{name} needs {needs} to grow trees of {plan.n_features} features from disk, and memory={limit}: raise "
-            "it, drop columns, or allow fewer leaves or bins"
+            "it, drop columns, or allow fewer bins, leaves, or features a node"
         )
     if plan.gap is not None:
         raise ValueError(

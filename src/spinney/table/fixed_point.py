@@ -238,6 +238,32 @@ def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool, 
     return Target(MOMENTS, values, squares, truth, 0, bits, square_bits, exponent, spread_exponent, centre)
 
 
+def value_target_blocks(
+    blocks: Callable[[], Iterable[tuple[NDArray[np.float64], Weights]]], weights: Weights
+) -> Target:
+    """`value_target` for rows that come in blocks, as often as asked for, without values and squares.
+
+    blocks: targets, and the weights of all rows with the values of these; weights: of all rows.
+    """
+    exponent = math.frexp(max(float(np.max(np.abs(y))) for y, _ in blocks()))[1]
+    weight_sum = math.ldexp(weights.total, -weights.bits)
+    total = sum_blocks(((np.ldexp(y, -exponent), held) for y, held in blocks()), weights)
+    centre = total / weight_sum
+    largest = max(float(np.max(np.abs(np.ldexp(y, -exponent) - centre))) for y, _ in blocks())
+    spread_exponent = math.frexp(largest)[1]
+    sizes = ((np.abs(np.ldexp(np.ldexp(y, -exponent) - centre, -spread_exponent)), held) for y, held in blocks())
+    bits = sum_bits(sum_blocks(sizes, weights))
+    return Target(
+        MOMENTS, np.zeros(1, SUM), np.zeros(1, SUM), np.zeros(1), 0, bits, 0, exponent, spread_exponent, centre
+    )
+
+
+def sum_blocks(blocks: Iterable[tuple[NDArray[np.float64], Weights]], weights: Weights) -> float:
+    """`weighted_sum` of rows that come in blocks."""
+    bits = sum_bits(math.ldexp(weights.total, -weights.bits))
+    return math.ldexp(float(sum(int(weigh(x, bits, held).sum()) for x, held in blocks)), -bits)
+
+
 def output_target(y: NDArray[np.float64], weights: Weights) -> Target:
     """Target of a regression with several outputs, shape (n_rows, n_outputs), each centred near its mean.
 

@@ -10,6 +10,7 @@
 | `stump.py` | trees of one test, for AdaBoost |
 | `boost.py` | boosted trees: the same for `kernels/boost` |
 | `levels.py` | boosted trees on rows in parts, level by level |
+| `top_levels.py` | binary trees on rows in parts: the top by sums, subtrees, and the tree of both |
 | `times.py` | times until an event: the same for `kernels/tree/scan_logrank.py` |
 | `vector_boost.py` | boosted trees of several outputs, one for all |
 | `textbook.py` | ID3 and C4.5: the same for `kernels/textbook` |

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +80,8 @@ from spinney.kernels.common.structs import (
     ValueUnits,
 )
 from spinney.table.coding import Codes
-from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
-from spinney.tree.answers import fill_hazards, fill_labels, sum_ranges
+from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
+from spinney.tree.answers import fill_hazards, fill_labels
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
@@ -347,6 +347,17 @@ def enlarge_frontier(frontier: Frontier) -> Frontier:
     return new
 
 
+class SummedNodes(NamedTuple):
+    """The nodes of a tree with what their rows add up to."""
+
+    out: TreeArrays
+    sums: NodeSums
+    means: NDArray[np.float64] | None  # (n_nodes,) of numbers, in units of `ValueUnits`
+    distributions: NDArray[np.float64]  # (n_mixed, n_classes)
+    side: NodeSide
+    hot: NDArray[np.uint64]
+
+
 class Growth(Driven):
     """One tree under way: the structs that the driver takes, with `room` nodes at first.
 
@@ -382,6 +393,7 @@ class Growth(Driven):
         self.addends = make_addends(target, weights)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
+        self.scale = 0.0  # see `StatUnits`
         self.allocate(codes, min(2 * n_rows + 2, room))
 
     def allocate(self, codes: Codes, room: int) -> None:
@@ -440,6 +452,7 @@ class Growth(Driven):
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
             medians=self.make_medians(n_rows, n_codes) if self.settings.criterion == ABSOLUTE_ERROR else None,
             outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
+            given=None,
         )
 
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
@@ -536,8 +549,8 @@ class Growth(Driven):
         """Which structs are None: what the types of the driver's arguments depend on."""
         return tuple(struct is None for struct in self.scratch)
 
-    def finish(self) -> Tree:
-        """Sum up the nodes and keep what a tree needs."""
+    def sum_up(self) -> SummedNodes:
+        """Sum up the nodes."""
         n_nodes, n_classes = int(self.state[N_NODES]), self.target.n_classes
         hot = np.empty((n_nodes, 2), np.uint64)
         out = TreeArrays(
@@ -564,6 +577,12 @@ class Growth(Driven):
             if n_mixed <= room:
                 break
             room = n_mixed
+        return SummedNodes(out, sums, means, out.distributions[:n_mixed].copy(), side, hot)
+
+    def finish(self) -> Tree:
+        """Sum up the nodes and keep what a tree needs."""
+        summed = self.sum_up()
+        out, n_nodes, n_classes = summed.out, int(self.state[N_NODES]), self.target.n_classes
         tree = Tree(
             test=out.test,
             first_child=out.first_child,
@@ -573,11 +592,11 @@ class Growth(Driven):
             weight=out.weight,
             impurity=out.impurity,
             impurity_exponent=self.impurity_exponent(),
-            distributions=out.distributions[:n_mixed].copy(),
+            distributions=summed.distributions,
             n_classes=n_classes,
-            n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
+            n_levels=count_levels(self.features),
             surrogates=self.surrogates(n_nodes),
-            answers=answers_of(side),
+            answers=answers_of(summed.side),
         )
         begin = self.nodes.begin[:n_nodes]
         if self.target.times is not None:
@@ -586,7 +605,7 @@ class Growth(Driven):
             return fill_labels(tree, self.addends, begin, self.target.widths, self.params.criterion)
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
-        tree.__dict__["hot"] = hot  # a cached property that every forest reads
+        tree.__dict__["hot"] = summed.hot  # a cached property that every forest reads
         return tree
 
     def make_side(self, n_nodes: int) -> NodeSide:
@@ -618,6 +637,7 @@ class Growth(Driven):
                 share=math.ldexp(1.0, -weights.bits),
                 rough_scale=math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
             ),
+            scale=self.scale,
         )
 
     def surrogates(self, n_nodes: int) -> Surrogates | None:
@@ -653,29 +673,16 @@ class Growth(Driven):
         return replace(tree, threshold=threshold, distributions=np.stack([weight - ones, ones], axis=1)[is_mixed])
 
 
+def count_levels(features: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Levels of each feature, 0 for numbers."""
+    return np.where(features[IS_CATEGORICAL] != 0, features[N_CODES], 0).astype(np.int32)
+
+
 def answers_of(side: NodeSide) -> NDArray[np.float64] | None:
     """What every node predicts, (n_nodes, n_outputs), where that does not follow from its leaves."""
     if side.outputs is not None:
         return side.outputs.answers
     return None if side.medians is None else side.medians.answers.reshape(-1, 1)
-
-
-def range_means(
-    x: NDArray[np.float64],
-    weights: Weights,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    weight: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Weighted mean of `x[begin:end]` for each pair, summed in fixed point."""
-    largest = float(np.max(np.abs(x), initial=0.0))
-    if largest == 0.0:
-        return np.zeros(len(begin))
-    exponent = math.frexp(largest)[1]
-    x = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
-    bits = sum_bits(weighted_sum(np.abs(x), weights))
-    total = sum_ranges(weigh(x, bits, weights), begin, end)
-    return np.ldexp(total / weight, weights.bits - bits + exponent)
 
 
 def grow_tree(

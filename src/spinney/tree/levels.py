@@ -89,6 +89,19 @@ class Task(Protocol):
         """The sum of what was found in two sets of parts; it may be made of the first."""
 
 
+class FoldTask(Protocol):
+    """What a part adds to sums that are too large to be made for each part: pure but for these."""
+
+    def start(self) -> Any:
+        """Sums of no part."""
+
+    def __call__(self, part: Part, sums: Any) -> None:
+        """Add a part."""
+
+    def join(self, a: Any, b: Any) -> Any:
+        """The sum of two sets of parts; it may be made of the first."""
+
+
 class Beginning(NamedTuple):
     """How what is known of the rows when a round begins is made again, where it was lost."""
 
@@ -116,6 +129,13 @@ class Engine(Protocol):
 
     def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
         """Have an array of so many rows changed in place, then that of the next, whatever parts they are in."""
+
+
+class FoldingEngine(Engine, Protocol):
+    """One that can add parts to sums of its own, where these are too large to be made for each part."""
+
+    def fold(self, task: FoldTask, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
+        """The sum of all parts."""
 
 
 class Adding:

@@ -15,9 +15,16 @@ import numpy as np
 
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._elementary import relative_entropy
-from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
+from spinney.table.fixed_point import (
+    MAX_EXPONENT,
+    Weights,
+    sum_bits,
+    value_target,
+    weigh,
+    weight_unit,
+    weighted_sum,
+)
 from spinney.tree.answers import sum_ranges
-from spinney.tree.grow import range_means
 from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
 from spinney.tree.split_measures import class_impurity, join_impurity
 from spinney.tree.subtree import Tier, class_blocks, find_remainder, find_tiers, keep_tests
@@ -215,3 +222,21 @@ def refit_classes(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: 
         impurity_exponent=0,
         distributions=distributions,
     )
+
+
+def range_means(
+    x: NDArray[np.float64],
+    weights: Weights,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    weight: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Weighted mean of `x[begin:end]` for each pair, summed in fixed point."""
+    largest = float(np.max(np.abs(x), initial=0.0))
+    if largest == 0.0:
+        return np.zeros(len(begin))
+    exponent = math.frexp(largest)[1]
+    x = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
+    bits = sum_bits(weighted_sum(np.abs(x), weights))
+    total = sum_ranges(weigh(x, bits, weights), begin, end)
+    return np.ldexp(total / weight, weights.bits - bits + exponent)

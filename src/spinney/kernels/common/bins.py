@@ -56,6 +56,12 @@ def list_bins_by_histogram(
             histogram[at + 1] += addends[TARGET, i]
             histogram[at + 2] += addends[WEIGHT, i]
             histogram[at + 3] += addends[n_addends - 1, i]
+    return list_bins(n_codes, width, histogram, bins, totals)
+
+
+@kernel
+def list_bins(n_codes: int, width: int, histogram: np.ndarray, bins: np.ndarray, totals: np.ndarray) -> int:
+    """List the bins of a histogram of `width` sums a code, which is emptied; return how many there are."""
     n_bins = np.int64(0)
     for code in range(1, n_codes + 1):
         at = code * width

@@ -26,13 +26,41 @@ def fixed_mean(
     Terms are summed in two limbs, so that small ones beside a large one keep their digits. Whole weights multiply
     quantised terms: a row of weight 2 is exactly two rows.
     """
-    addends, ids, truth = targets.addends, targets.ids, targets.truth
+    scale = fixed_scale(leaf.weight)
+    total, total_low = fixed_sums(targets, leaf, is_whole, low, width, centre, kind, scale)
+    return mean_of_sums(total, total_low, leaf.weight, scale)
+
+
+@kernel
+def fixed_scale(weight: int) -> float:
+    """Units in 1 of sums of terms in [0, 1] over rows of this weight: they stay below 2**SUM_BITS."""
     bits = np.int64(SUM_BITS - 1)
-    rest = np.int64(leaf.weight)
+    rest = np.int64(weight)
     while rest > 1:
         rest >>= 1
         bits -= 1
-    scale = np.float64(np.int64(1) << bits)  # the sum stays below 2**SUM_BITS
+    return np.float64(np.int64(1) << bits)
+
+
+@kernel
+def mean_of_sums(total: int, total_low: int, weight: int, scale: float) -> float:
+    """The mean of terms by their sums in two limbs."""
+    return (np.float64(total) + np.float64(total_low) / LOW_LIMB) / (np.float64(weight) * scale)
+
+
+@kernel
+def fixed_sums(
+    targets: Targets,
+    leaf: RowRange,
+    is_whole: bool,
+    low: float,
+    width: float,
+    centre: float,
+    kind: int,
+    scale: float,
+) -> tuple[int, int]:
+    """Sums of the terms of `fixed_mean` over some rows, in two limbs: whole numbers, which add up over parts."""
+    addends, ids, truth = targets.addends, targets.ids, targets.truth
     total = np.int64(0)
     total_low = np.int64(0)
     for i in range(np.uint64(leaf.lo), np.uint64(leaf.hi)):
@@ -55,7 +83,7 @@ def fixed_mean(
         whole = np.floor(term)
         total += np.int64(whole) * times
         total_low += np.int64(np.rint((term - whole) * LOW_LIMB)) * times
-    return (np.float64(total) + np.float64(total_low) / LOW_LIMB) / (np.float64(leaf.weight) * scale)
+    return total, total_low
 
 
 @kernel

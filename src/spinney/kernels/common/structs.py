@@ -118,6 +118,28 @@ class Nodes(NamedTuple):
     subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, behind each other
 
 
+class TopTests(NamedTuple):
+    """The tests of the top of a tree, each array (n_nodes,) but the last; see `tree.levels`.
+
+    Life: pass; Python makes it.
+    """
+
+    feature: NDArray[np.int64]  # that is asked for
+    kind: NDArray[np.int64]  # THRESHOLD or SUBSET
+    cut: NDArray[np.int64]  # last code of branch 0, or first word of the subset
+    missing: NDArray[np.int64]  # branch of missing values
+    first_child: NDArray[np.int64]  # 0: rows stay here
+    subsets: NDArray[np.uint64]  # (words,): as in Nodes
+
+
+class TopRows(NamedTuple):
+    """The rows of a part that are in the bag of a tree, those of one node side by side. Life: part; Python makes it."""
+
+    codes: NDArray[np.uint16]  # (n_rows of the part, stride)
+    rows: NDArray[np.int32]  # (n,): which rows of the part they are
+    addends: NDArray[np.int64]  # (1 or 2, n): TARGET, WEIGHT
+
+
 class Children(NamedTuple):
     """The branches of the split just carried out, each array (MOST_BRANCHES,). Life: node; kernels write."""
 
@@ -287,6 +309,21 @@ class ExtraScratch(NamedTuple):
     kept: KeptSurrogates  # the surrogates of all nodes so far
 
 
+class GivenSums(NamedTuple):
+    """Sums of a node whose rows are elsewhere, see `tree.levels`; None: its rows are at hand.
+
+    Of numbers and two classes a code has its rows, the sum of its targets and, unless all weights are 1, its weight; of
+    more classes the weight of each, and its rows.
+    Life: node; Python makes it.
+    """
+
+    first: NDArray[np.int64]  # (n_features,): where the sums of a feature begin; -1: they are not there
+    sums: NDArray[np.int64]  # by code from 0 (missing) on, feature after feature
+    totals: NDArray[np.int64]  # (3,): weight and sum of the node's targets, and the sum of their squares if asked for
+    classes: NDArray[np.int64]  # (n_classes,): weight of each class, of three or more
+    lacking: NDArray[np.int64]  # (1,): written: a feature that the search had no sums of; -1: none
+
+
 class Scratch(NamedTuple):
     """Memory that kernels only write to pass it on; `histogram` is zero between uses, `permutation` is sorted.
 
@@ -309,6 +346,23 @@ class Scratch(NamedTuple):
     rates: RateScratch | None  # None: not Poisson's deviance
     medians: MedianScratch | None  # None: not the absolute error
     outputs: OutputScratch | None  # None: one output
+    given: GivenSums | None  # None: rows are at hand
+
+
+class GivenTest(NamedTuple):
+    """A random test, and the sums that it is judged by. Life: node; kernels make it."""
+
+    drawn: DrawnTest
+    n_codes: int  # known ones of the feature that the node has
+    first: int  # where the sums of the feature begin
+    sums: NDArray[np.int64]  # as in GivenSums
+
+
+class CodeSums(NamedTuple):
+    """What some rows add up to. Life: node; kernels make it."""
+
+    n_rows: int
+    weight: int
 
 
 class OpenNode(NamedTuple):
@@ -475,6 +529,7 @@ class StatUnits(NamedTuple):
     value_unit: float  # turns targets into the user's units in two steps, for its square may leave a float's range
     value_unit_2: float  # the second step
     values: ValueUnits  # how targets are summed
+    scale: float  # units in 1 of the sums that values of leaves are taken from; 0: the rows at hand are all of the tree
 
 
 class NodeSums(NamedTuple):

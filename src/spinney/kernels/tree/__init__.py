@@ -28,7 +28,10 @@ Files
   subsets            subsets of the levels of a category
   category_chance    what such levels gain by chance, by criterion
   random_tests       one drawn test per feature
+  drawn_tests        the same by rows, or by sums in their place
   gain_ratio         gain ratio in the place of gain
+  given_sums         sums in the place of rows, where these are elsewhere
+  levels             the top of a tree whose rows come in parts
   sorted_lists       rows of a subtree in the order of each feature
   partition          rows of a node moved to its branches
   surrogates         tests for rows whose value is missing
@@ -66,7 +69,7 @@ Every function takes the structs of `common.structs` that it needs, in this orde
   settings               Settings: scalars of the fit
   nodes                  Nodes: the tree so far
   frontier               Frontier: slots of open nodes, their queue, the driver's counters
-  scratch                Scratch: memory without meaning between two nodes. Eight parts of it are None where the method
+  scratch                Scratch: memory without meaning between two nodes. Nine parts of it are None where the method
                          does without: they select a variant of the driver at compile time
 
 Sums are integers (fixed point), so that no result depends on the order of rows. Where a scan looks at every row of

@@ -165,7 +165,7 @@ def fill_tree(
     addends = targets.addends
     n_nodes = len(out.test)
     n_mixed = np.int64(0)
-    scale = 0.0
+    scale = units.scale
     for node in range(n_nodes):
         out.test[node] = nodes.test[node]
         out.first_child[node] = nodes.first_child[node]

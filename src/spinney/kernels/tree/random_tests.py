@@ -16,8 +16,6 @@ from spinney._types import (
     BIN_SQUARE,
     BIN_SUM,
     BIN_WEIGHT,
-    HIGH,
-    IS_BINNED,
     IS_CATEGORICAL,
     LEFT,
     LOW,
@@ -46,6 +44,7 @@ from ..common.structs import (
     BinWalk,
     Candidate,
     ClassScratch,
+    CodeSums,
     CutAtHand,
     DrawnTest,
     LevelScratch,
@@ -173,7 +172,6 @@ def judge_plain(
     best: Candidate, cut: int, node: OpenNode, addends: np.ndarray, column: np.ndarray, totals: np.ndarray
 ) -> Candidate:
     """Judge a test by squared error where nothing is missing or constrains it: the cut is 0 if it is chosen."""
-    weight, total, centre = totals[W_ALL], totals[S_ALL], node.centre
     n = node.hi - node.lo
     first = np.uint64(node.lo)
     limit = np.int32(cut)
@@ -188,6 +186,13 @@ def judge_plain(
         for k in range(np.uint64(n)):
             left += addends[TARGET, first + k] if column[k] <= limit else none
             w_left += addends[WEIGHT, first + k] if column[k] <= limit else none
+    return judge_plain_sums(best, left, w_left, node, totals)
+
+
+@inlined
+def judge_plain_sums(best: Candidate, left: int, w_left: int, node: OpenNode, totals: np.ndarray) -> Candidate:
+    """The same by the sums of branch 0."""
+    weight, total, centre = totals[W_ALL], totals[S_ALL], node.centre
     wa = np.float64(w_left)
     wb = np.float64(weight - w_left)
     a = np.float64(left - centre * w_left)
@@ -256,6 +261,12 @@ def sum_drawn(drawn: DrawnTest, node: OpenNode, rows: Rows, scratch: Scratch) ->
     n = node.hi - node.lo
     sum_left(addends, node.lo, n, column, drawn.cut, bins)
     sum_missing(addends, node.lo, n, column, drawn.n_missing, totals)
+    sum_right(drawn, n, bins, totals)
+
+
+@inlined
+def sum_right(drawn: DrawnTest, n: int, bins: np.ndarray, totals: np.ndarray) -> None:
+    """Sum up bin 1, if there is one: what is left of n rows beside bin 0 and the missing ones."""
     if drawn.n_bins == 2:
         bins[BIN_N, 1] = n - drawn.n_missing - bins[BIN_N, 0]
         bins[BIN_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - bins[BIN_SUM, 0]
@@ -390,6 +401,24 @@ def judge_classes(
                 w = np.int64(1) if is_unit else addends[WEIGHT, lo + k]
                 sums[MISSING, addends[TARGET, lo + k]] += w
                 totals[W_MISSING] += w
+    return judge_class_sums(best, drawn, CodeSums(n_left, w_left), node, settings, xlogx, scratch)
+
+
+@inlined
+def judge_class_sums(
+    best: Candidate,
+    drawn: DrawnTest,
+    known: CodeSums,
+    node: OpenNode,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+) -> Candidate:
+    """The same by the sums of known rows on the left, in sums[LEFT], and of missing ones."""
+    sums, totals = scratch.classes.sums, scratch.totals
+    lo, hi, n_present, n_missing = node.lo, node.hi, node.n_present, drawn.n_missing
+    n_left, w_left = known.n_rows, known.weight
+    kind = power_kind(settings, xlogx)
     found = none_better(best)
     for b in range(drawn.n_bins if n_missing > 0 else drawn.n_bins - 1):
         is_last = b == drawn.n_bins - 1  # known against missing
@@ -576,33 +605,3 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
     elif n_bins == 2:
         cut, threshold = draw_threshold(features, edges, feature, lowest, highest, key)
     return DrawnTest(n_bins, cut, threshold, highest, n_missing, sign)
-
-
-@inlined
-def try_random_test(
-    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
-) -> Candidate:
-    """Draw a test of a feature over the rows of a node and judge it; a subset is left in `scratch.levels`.
-
-    The branch of missing rows is -1 if the feature does not vary here.
-    """
-    features, edges = table.features, table.edges
-    drawn = draw_test(feature, node, rows, table, scratch)
-    if drawn.n_bins == 0:
-        return Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
-    found = judge_test(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)
-    if found.cut < 0:
-        return found
-    n_codes = features[N_CODES, feature]
-    if found.cut == drawn.n_bins - 1:  # known against missing
-        if features[IS_CATEGORICAL, feature] != 0:
-            send_all_left(n_codes, scratch.levels)
-        return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)
-    threshold = drawn.threshold
-    if features[IS_CATEGORICAL, feature] != 0:
-        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
-    if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
-        at = features[OFFSET, feature] - 1
-        last = last_below(edges, at, drawn.cut, n_codes, threshold)
-        threshold = max(threshold, edges[HIGH, at + last])
-    return Candidate(found.score, drawn.cut, np.int64(-1), found.missing, found.n_ties, threshold)

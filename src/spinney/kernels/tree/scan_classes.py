@@ -37,9 +37,21 @@ from spinney._types import (
 from ..common.category_chance import less_luck, no_chance
 from ..common.criteria import blur_of, score_classes
 from ..common.sorting import make_keys
-from ..common.structs import Candidate, Chance, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
+from ..common.structs import (
+    Candidate,
+    Chance,
+    CutAtHand,
+    GivenSums,
+    OpenNode,
+    Rows,
+    Scratch,
+    Settings,
+    SortedKeys,
+    Table,
+)
 from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between, none_better
+from .given_sums import has_given
 
 LARGE_MASK = 0xFFFFFFFF
 
@@ -204,7 +216,7 @@ def fill_histogram(
     0: a code's classes add up to its rows.
     """
     codes, addends = rows.codes, rows.addends
-    lo, hi, n_present = node.lo, node.hi, node.n_present
+    lo, hi = node.lo, node.hi
     wide = np.uint64(n_classes + 1)
     if len(addends) == 1:
         for i in range(np.uint64(lo), np.uint64(hi)):
@@ -214,14 +226,44 @@ def fill_histogram(
             at = np.uint64(codes[i, np.uint64(feature)]) * wide
             histogram[at + np.uint64(addends[TARGET, i])] += addends[WEIGHT, i]
             histogram[at + np.uint64(n_classes)] += 1
+    take_missing_sums(node, n_classes, len(addends) == 1, histogram, sums, totals)
+
+
+@inlined
+def take_missing_sums(
+    node: OpenNode, n_classes: int, is_unit: bool, histogram: np.ndarray, sums: np.ndarray, totals: np.ndarray
+) -> None:
+    """Move the sums of missing rows from a histogram to sums[MISSING] and `totals`."""
     totals[W_MISSING] = 0
-    for k in range(n_present):
+    for k in range(node.n_present):
         c = sums[PRESENT, k]
         sums[MISSING, c] = histogram[c]
         totals[W_MISSING] += histogram[c]
         histogram[c] = 0
-    totals[N_MISSING] = totals[W_MISSING] if len(addends) == 1 else histogram[n_classes]
+    totals[N_MISSING] = totals[W_MISSING] if is_unit else histogram[n_classes]
     histogram[n_classes] = 0
+
+
+@inlined
+def fill_class_sums(
+    feature: int,
+    n_codes: int,
+    n_classes: int,
+    node: OpenNode,
+    rows: Rows,
+    scratch: Scratch,
+    given: GivenSums | None,
+) -> None:
+    """Fill the histogram of a node, of three classes or more; missing rows go where `fill_histogram` puts them."""
+    histogram, sums, totals = scratch.histogram, scratch.classes.sums, scratch.totals
+    if given is None:
+        fill_histogram(node, feature, n_classes, rows, histogram, sums, totals)
+        return
+    first = given.first[feature]
+    width = n_classes + 1
+    for k in range((n_codes + 1) * width):
+        histogram[k] = given.sums[first + k]
+    take_missing_sums(node, n_classes, len(rows.addends) == 1, histogram, sums, totals)
 
 
 @inlined
@@ -427,8 +469,8 @@ def scan_classes(
     lo, hi = node.lo, node.hi
     n_codes = features[N_CODES, feature]
     is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(histogram)
-    if is_held and n_codes * node.n_present <= SUMS_PER_ROW * (hi - lo):
-        fill_histogram(node, feature, settings.n_classes, rows, histogram, sums, totals)
+    if has_given(scratch.given) or (is_held and n_codes * node.n_present <= SUMS_PER_ROW * (hi - lo)):
+        fill_class_sums(feature, n_codes, settings.n_classes, node, rows, scratch, scratch.given)
         return scan_histogram(best, n_codes, node, settings, xlogx, histogram, sums, totals)
     ordered = SortedKeys(
         rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)

@@ -3,7 +3,7 @@
     search ─ open_node        sums of the node, bounds and keys; addends are packed where forests ask for it
            ─ split_pair       two rows: the first feature that tells them apart
            ─ try_feature      for each feature in the order of the search
-               ├ try_random_test     (random_tests)    extra-trees
+               ├ try_random_test     (drawn_tests)     extra-trees
                ├ scan_category       (subsets)         categories
                ├ scan_…_by_medians   (scan_medians)    both, by the absolute error
                ├ scan_…_of_outputs   (scan_outputs)    both, of several outputs
@@ -13,9 +13,10 @@
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Eight structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
+Nine structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
 `classes`, `levels`, `packed`, `random`, `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance),
-`medians` (the absolute error) and `outputs` (several). Each is an argument of the function that asks.
+`medians` (the absolute error), `outputs` (several) and `given` (sums of rows that are elsewhere). Each is an argument
+of the function that asks.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from spinney._types import (
     W_ALL,
 )
 
-from ..common.bins import list_bins_by_histogram, list_bins_by_keys
+from ..common.bins import list_bins_by_keys
 from ..common.category_chance import no_chance
 from ..common.criteria import best_possible, blur_of, deviation, score_classes
 from ..common.rng import fold
@@ -71,13 +72,13 @@ from ..common.structs import (
     SortedKeys,
     Table,
 )
-from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .candidates import none_better
+from .drawn_tests import try_random_test
 from .gain_ratio import pick_ratio, propose, split_information
+from .given_sums import has_given, is_lacking, list_node_bins, total_classes, total_moments
 from .medians import open_medians
-from .random_tests import try_random_test
 from .rates import open_unit, score_sums
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
@@ -151,8 +152,8 @@ def scan_numeric(
                 totals[N_MISSING] = 0
                 return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.histogram)
     is_listed = node.list_lo >= 0 and features[IS_LISTED, feature] != 0
-    if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
-        n_bins = list_bins_by_histogram(rows, lo, hi, feature, n_codes, scratch.histogram, bins, totals)
+    if has_given(scratch.given) or (not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES)):
+        n_bins = list_node_bins(feature, n_codes, node, rows, scratch, scratch.given)
     else:
         ordered = SortedKeys(
             rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
@@ -294,10 +295,10 @@ def sum_node(
     """Sum up rows lo .. hi in `totals`; return their score, the number of classes (0: moments) and the centre."""
     totals, xlogx = scratch.totals, table.xlogx
     if classes is not None:
-        n_present = sum_classes(rows.addends, lo, hi, classes.sums, totals)
+        n_present = total_classes(rows.addends, lo, hi, classes.sums, totals, scratch.given)
         score = score_classes(settings.criterion, classes.sums, ALL, totals[W_ALL], n_present, xlogx)
         return score, n_present, np.int64(0)
-    sum_moments(rows.addends, lo, hi, totals)
+    total_moments(rows.addends, lo, hi, totals, scratch.given)
     centre = np.int64(0)
     if settings.is_centred:
         centre = totals[S_ALL] // totals[W_ALL]
@@ -519,6 +520,8 @@ def search(
             if constant & constant_bit(feature) != 0:
                 n_tried -= 1
                 continue
+            if is_lacking(feature, scratch.given):
+                break
         else:
             feature = np.int64(
                 pick_ratio(scratch.extra, n_drawn, node_score, settings.has_random_ties, fold(key, RATIO_TIES))

@@ -31,7 +31,7 @@ from spinney._types import (
     SURROGATE,
 )
 
-from ..common.bins import list_bins_by_histogram, list_bins_by_keys, order_bins
+from ..common.bins import list_bins_by_keys, order_bins
 from ..common.category_chance import sum_roots
 from ..common.sorting import make_keys
 from ..common.structs import (
@@ -50,7 +50,8 @@ from ..common.structs import (
 )
 from .candidates import none_better
 from .category_chance import chance_of_classes, chance_of_numbers
-from .scan_classes import fill_histogram, power_kind, power_step, start_right, try_cut
+from .given_sums import has_given, list_node_bins
+from .scan_classes import fill_class_sums, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
 
@@ -79,15 +80,16 @@ def subset_moments(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
     """Best subset by mean target; its cut is the last bin of branch 0."""
-    histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
+    bins, totals = scratch.bins, scratch.totals
     scores = scratch.levels.scores
     n_codes = table.features[N_CODES, feature]
-    if n_codes > LEVELS_PER_ROW * (node.hi - node.lo):  # sorting few rows takes less than looking at every level
+    if not has_given(scratch.given) and n_codes > LEVELS_PER_ROW * (node.hi - node.lo):
+        # sorting few rows takes less than looking at every level
         side = make_keys(rows.codes, node.lo, node.hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
         ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), node.hi - node.lo, rows.addends, node.lo)
         n_bins = list_bins_by_keys(ordered, SMALL_SHIFT, bins, totals)
     else:
-        n_bins = list_bins_by_histogram(rows, node.lo, node.hi, feature, n_codes, histogram, bins, totals)
+        n_bins = list_node_bins(feature, n_codes, node, rows, scratch, scratch.given)
     if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
     for b in range(n_bins):
@@ -206,7 +208,7 @@ def subset_classes(
     n_present = node.n_present
     n_codes = table.features[N_CODES, feature]
     width = settings.n_classes + 1
-    fill_histogram(node, feature, settings.n_classes, rows, histogram, sums, totals)
+    fill_class_sums(feature, n_codes, settings.n_classes, node, rows, scratch, scratch.given)
     n_bins = list_level_bins(node, n_codes, settings, histogram, bins, sums)
     kind = power_kind(settings, xlogx)
     is_exhaustive = n_bins <= EXHAUSTIVE_LEVELS

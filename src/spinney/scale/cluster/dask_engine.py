@@ -14,7 +14,7 @@ from collections import deque
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError
+from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError, find_home
 from spinney.scale.cluster.workers import compare_workers, describe_process, lacks_kernels, run_alike
 from spinney.scale.scan import tell
 
@@ -151,9 +151,11 @@ class DaskEngine(Engine):
         self.refuse_dead()
         given = self.stand_in(part)
         values = (given,) if held is None else (self.realise(held), given)
-        future = self.submit(
-            name, run_alike, self.here, task, *values, at=self.first_at.popleft() if self.first_at else None
-        )
+        home = (
+            find_home(part) if type(part) is list else None
+        )  # Dask would now and then move a part, and lose its state
+        at = self.first_at.popleft() if self.first_at else home
+        future = self.submit(name, run_alike, self.here, task, *values, at=at)
         future.add_done_callback(self.done.put)
         self.running.add(future)
         return future
@@ -238,7 +240,8 @@ class DaskEngine(Engine):
             parts = [one for one in walk(held.sources, is_pending) if isinstance(one, Part)]
             self.load(parts)
             given = map(self.stand_in, held.sources)
-            held.value = self.submit(held.name, run_alike, self.here, held.make, *given, at=self.place(held.turn))
+            at = self.place(held.turn) or find_home(held.sources)
+            held.value = self.submit(held.name, run_alike, self.here, held.make, *given, at=at)
             self.helds[id(held)] = held
             for part in parts:  # the scheduler keeps them until they are used, and no longer
                 part.future = None
@@ -285,13 +288,20 @@ class DaskEngine(Engine):
     def mend(self, values: Iterable[Any]) -> None:
         """Forget futures that are lost: they are submitted again when they are next asked for.
 
-        Of all values that are held: one that stays lost would keep the scheduler from making anew what it was made of.
+        Of all that there is: what stays lost would keep the scheduler from making anew what it was made of, and be one
+        more loss when its turn comes.
         """
-        for one in walk([*values, *self.helds.values()]):
+        killed = {}
+        for one in walk([*values, *self.helds.values(), *self.parts]):
             if isinstance(one, Part) and is_gone(one.future):
+                if one.future.status == "error":
+                    killed[one.future.key] = one.future
                 one.future = None
             elif isinstance(one, Held) and one.value is not NOTHING and is_gone(one.value):
-                one.value = NOTHING
+                one.value, one.home = NOTHING, None
+        if killed and self.client.status == "running":
+            # a partition has the key that its collection gave it: unless that is forgotten, it stays as it is
+            self.client.cancel(list(killed.values()), force=True)
 
     def release(self, values: Iterable[Any]) -> None:
         """Let workers forget values, and partitions that they were made of; the scheduler knows how they are made."""

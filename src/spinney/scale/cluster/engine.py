@@ -74,6 +74,7 @@ class Held:
     def __init__(self, name: str, make: Callable[..., Any], sources: tuple[Any, ...], turn: int | None = None) -> None:
         self.name, self.make, self.sources, self.turn = name, make, sources, turn
         self.value: Any = NOTHING  # or what stands for it, once it is asked for
+        self.home: str | None = None  # the worker that tasks with it had better go to, where that is known
 
 
 class Engine(ABC):
@@ -250,12 +251,12 @@ class _Work:
         part, wave = self.running.pop(ticket)
         self.engine.n_lost += 1
         self.again.append(part)
+        self.engine.mend([self.held, part])  # of each: others of its wave may have lost other inputs
         if wave < self.wave:
             return
         self.wave, self.n_in_vain = self.wave + 1, self.n_in_vain + 1
         if self.n_in_vain > self.engine.patience:
             raise tell_loss(self.name, part, self.n_in_vain, cause)
-        self.engine.mend([self.held, part])
 
 
 def tell_loss(name: str, part: Any, n_in_vain: int, cause: BaseException | None) -> LostError:
@@ -323,6 +324,11 @@ def find_value(held: Held) -> Any:
     if held.value is NOTHING:
         held.value = held.make(*(fill_in(one, find_value) for one in held.sources))
     return held.value
+
+
+def find_home(values: Iterable[Any]) -> str | None:
+    """The worker that a task with these values had better go to."""
+    return next((value.home for value in values if isinstance(value, Held) and value.home is not None), None)
 
 
 def fill_in(value: Any, find: Callable[[Held], Any]) -> Any:

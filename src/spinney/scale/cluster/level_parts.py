@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,13 @@ class StateGone(NamedTuple):
     """What parts say that are not as far as an order supposes."""
 
     numbers: tuple[int, ...]
+
+
+class Found(NamedTuple):
+    """What parts have found, and where each of them was: there the next order had better go."""
+
+    total: Any
+    homes: dict[int, str | None]
 
 
 # --- At a worker ----------------------------------------------------------------------------------------------
@@ -221,29 +229,44 @@ def decode(rows: NDArray[np.uint8], outline: Bins) -> NDArray[np.float64]:
     return values
 
 
-def work(placed: PlacedRows, order: Order) -> Any:
+def work(placed: PlacedRows, order: Order) -> Found | StateGone:
     """A task of a cluster."""
-    return placed.work(order)
+    found = placed.work(order)
+    return found if isinstance(found, StateGone) else Found(found, {placed.number: find_address()})
 
 
-def work_on(given: list[Any]) -> Any:
+def find_address() -> str | None:
+    """The worker that this is; None: none of Dask."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return None
+
+
+def work_on(given: list[Any]) -> Found | StateGone:
     """The same with both in a list, which an engine fills in."""
     return work(*given)
 
 
-def join_found(found: list[Any], step: bytes) -> Any:
+def join_found(found: list[Any], step: bytes) -> Found | StateGone:
     """The sum of what several parts have found; which of them are to begin anew, where some are."""
     gone = [number for one in found if isinstance(one, StateGone) for number in one.numbers]
     if gone:
         return StateGone(tuple(gone))
     task, _ = unpack(step)
-    total = copy.deepcopy(found[0])  # a sum may be made in the place of its first part, which others may ask for again
+    total = copy.deepcopy(
+        found[0].total
+    )  # a sum may be made in the place of its first part, which others may ask for again
     for one in found[1:]:
-        total = task.join(total, one)
-    return total
+        total = task.join(total, one.total)
+    return Found(total, {number: home for one in found for number, home in one.homes.items()})
 
 
-def join_in_task(given: list[Any]) -> Any:
+def join_in_task(given: list[Any]) -> Found | StateGone:
     """The same with both in a list."""
     return join_found(*given)
 
@@ -299,8 +322,8 @@ class LevelParts:
             found: Any = StateGone((k,))
             while isinstance(found, StateGone):
                 found = self.engine.run(name_task(task), work_on, [self.parts[k], self.order(k, step, is_look=True)])
-                self.note([k], found)
-            yield found
+                self.note(found)
+            yield found.total
 
     def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
         """The sum of what a task gives for all parts."""
@@ -312,13 +335,13 @@ class LevelParts:
         while waiting:
             again = []
             for numbers, found in self.ask(name_task(task), step, waiting):
-                self.note(numbers, found)
+                self.note(found)
                 if isinstance(found, StateGone):
                     again.append(numbers)
                 elif is_first:
-                    total, is_first = copy.deepcopy(found), False
+                    total, is_first = copy.deepcopy(found.total), False
                 else:
-                    total = task.join(total, found)
+                    total = task.join(total, found.total)
             waiting = again
         self.steps.append(step)
         return total
@@ -370,13 +393,15 @@ class LevelParts:
             self.base = pack((self.start, forest() if n_rounds else None, n_rounds, task, list(reads)))
         return Order(self.number, step, is_look, self.base, tuple(self.steps))
 
-    def note(self, numbers: list[int], found: Any) -> None:
-        """Note which parts are as far as they should be."""
+    def note(self, found: Found | StateGone) -> None:
+        """Note which parts are as far as they should be, and where."""
         if isinstance(found, StateGone):
             self.gone.update(found.numbers)
             return
-        self.n_rebuilt += len(self.gone.intersection(numbers))
-        self.gone.difference_update(numbers)
+        self.n_rebuilt += len(self.gone.intersection(found.homes))
+        self.gone.difference_update(found.homes)
+        for k, home in found.homes.items():
+            self.parts[k].home = home
 
 
 def name_task(task: Any) -> str:

@@ -1,0 +1,250 @@
+"""The random test of a feature, drawn and judged: by the rows of a node, or by sums where these are elsewhere.
+
+The sums of a node tell its lowest and highest code, and what the codes on either side of a test add up to, so that the
+test is the one that `random_tests` would draw of the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined
+from spinney._types import (
+    BIN_CODE,
+    BIN_N,
+    BIN_SQUARE,
+    BIN_SUM,
+    BIN_WEIGHT,
+    HIGH,
+    IS_BINNED,
+    IS_CATEGORICAL,
+    LEFT,
+    MISSING,
+    MONOTONE,
+    N_CODES,
+    N_MISSING,
+    OFFSET,
+    PRESENT,
+    Q_MISSING,
+    S_MISSING,
+    W_MISSING,
+)
+
+from ..common.category_chance import no_chance
+from ..common.rng import fold
+from ..common.structs import (
+    BinWalk,
+    Candidate,
+    ClassScratch,
+    CodeSums,
+    DrawnTest,
+    GivenSums,
+    GivenTest,
+    OpenNode,
+    Rows,
+    Scratch,
+    Settings,
+    Table,
+)
+from ..common.thresholds import last_below
+from .random_tests import (
+    complete_subset,
+    draw_levels,
+    draw_test,
+    draw_threshold,
+    judge_class_sums,
+    judge_plain_sums,
+    judge_test,
+    send_all_left,
+    sum_right,
+)
+from .scan_moments import scan_moments
+
+# --- Sums in the place of rows --------------------------------------------------------------------------------------
+
+
+@inlined
+def rows_of_code(at: int, n_classes: int, is_unit: bool, sums: np.ndarray) -> int:
+    """Rows of a code whose sums begin at a place; n_classes: three or more, 0 for numbers and two classes."""
+    if n_classes == 0:
+        return sums[at]
+    if not is_unit:
+        return sums[at + n_classes]
+    total = np.int64(0)
+    for c in range(n_classes):
+        total += sums[at + c]
+    return total
+
+
+@inlined
+def list_given_codes(feature: int, table: Table, width: int, is_unit: bool, scratch: Scratch, given: GivenSums) -> int:
+    """List the known codes that a node has in `column` and bins[BIN_CODE]; return how many."""
+    n_classes = np.int64(len(given.classes))
+    first = given.first[feature]
+    n = np.int64(0)
+    for code in range(1, table.features[N_CODES, feature] + 1):
+        if rows_of_code(first + code * width, n_classes, is_unit, given.sums) > 0:
+            scratch.random.column[n] = np.int32(code)
+            scratch.bins[BIN_CODE, n] = code
+            n += 1
+    return n
+
+
+@inlined
+def draw_given(feature: int, n: int, n_missing: int, node: OpenNode, table: Table, scratch: Scratch) -> DrawnTest:
+    """Draw a test of a feature of which the node has n codes, see `list_given_codes`; as `draw_test`."""
+    features, column = table.features, scratch.random.column
+    sign = features[MONOTONE, feature]
+    cut = np.int64(0)
+    threshold = np.inf
+    if n == 0 or (n == 1 and n_missing == 0):
+        return DrawnTest(np.int64(0), cut, threshold, np.int64(0), n_missing, sign)
+    lowest = np.int64(column[0])
+    highest = np.int64(column[n - 1])
+    n_bins = np.int64(2 if lowest < highest else 1)
+    cut = highest
+    if features[IS_CATEGORICAL, feature] != 0:
+        draw_key = fold(node.test_key, np.uint64(feature))
+        draw_levels(n, features[N_CODES, feature], draw_key, n_bins == 2, column, scratch.levels)
+        cut = np.int64(1)
+    elif n_bins == 2:
+        cut, threshold = draw_threshold(features, table.edges, feature, lowest, highest, node.test_key)
+    return DrawnTest(n_bins, cut, threshold, highest, n_missing, sign)
+
+
+@inlined
+def judge_given_moments(
+    best: Candidate, test: GivenTest, node: OpenNode, settings: Settings, xlogx: np.ndarray, scratch: Scratch
+) -> Candidate:
+    """Judge a test by the sums of codes, for numbers and two classes."""
+    drawn, n, first, sums = test.drawn, test.n_codes, test.first, test.sums
+    bins, totals, column = scratch.bins, scratch.totals, scratch.random.column
+    width = 2 if settings.is_unit else 3
+    count = np.int64(0)
+    total = np.int64(0)
+    weight = np.int64(0)
+    for k in range(n):
+        if column[k] <= drawn.cut:
+            at = first + bins[BIN_CODE, k] * width
+            count += sums[at]
+            total += sums[at + 1]
+            weight += sums[at if width == 2 else at + 2]
+    totals[N_MISSING] = drawn.n_missing
+    totals[S_MISSING] = sums[first + 1]
+    totals[W_MISSING] = sums[first if width == 2 else first + 2]
+    totals[Q_MISSING] = totals[W_MISSING]
+    if settings.is_plain and drawn.n_missing == 0:
+        return judge_plain_sums(best, total, weight, node, totals)
+    bins[BIN_N, 0] = count
+    bins[BIN_SUM, 0] = total
+    bins[BIN_WEIGHT, 0] = weight
+    bins[BIN_SQUARE, 0] = weight
+    sum_right(drawn, node.hi - node.lo, bins, totals)
+    walk = BinWalk(drawn.n_bins, drawn.sign, no_chance())
+    return scan_moments(best, walk, node, settings, xlogx, bins, totals, scratch.rates)
+
+
+@inlined
+def judge_given_classes(
+    best: Candidate, test: GivenTest, node: OpenNode, settings: Settings, xlogx: np.ndarray, scratch: Scratch
+) -> Candidate:
+    """The same for three classes or more."""
+    drawn, n, first, given = test.drawn, test.n_codes, test.first, test.sums
+    sums, totals, bins, column = scratch.classes.sums, scratch.totals, scratch.bins, scratch.random.column
+    n_classes = settings.n_classes
+    for k in range(node.n_present):
+        c = sums[PRESENT, k]
+        sums[LEFT, c] = 0
+        sums[MISSING, c] = given[first + c]
+    totals[N_MISSING] = drawn.n_missing
+    totals[W_MISSING] = 0
+    for c in range(n_classes):
+        totals[W_MISSING] += given[first + c]
+    n_left = np.int64(0)
+    w_left = np.int64(0)
+    for k in range(n):
+        if column[k] <= drawn.cut:
+            at = first + bins[BIN_CODE, k] * (n_classes + 1)
+            n_left += rows_of_code(at, n_classes, settings.is_unit, given)
+            for c in range(n_classes):
+                sums[LEFT, c] += given[at + c]
+                w_left += given[at + c]
+    return judge_class_sums(best, drawn, CodeSums(n_left, w_left), node, settings, xlogx, scratch)
+
+
+@inlined
+def judge_given(
+    best: Candidate,
+    test: GivenTest,
+    node: OpenNode,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+) -> Candidate:
+    """The same for any target."""
+    if classes is None:
+        return judge_given_moments(best, test, node, settings, xlogx, scratch)
+    return judge_given_classes(best, test, node, settings, xlogx, scratch)
+
+
+# --- The test of a feature ------------------------------------------------------------------------------------------
+
+
+@inlined
+def draw_and_judge(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    given: GivenSums | None,
+) -> tuple[DrawnTest, Candidate]:
+    """Draw a test of a feature, and judge it if the feature varies."""
+    if given is None:
+        drawn = draw_test(feature, node, rows, table, scratch)
+        if drawn.n_bins == 0:
+            return drawn, best
+        return drawn, judge_test(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)
+    n_classes = np.int64(len(given.classes))
+    width = n_classes + 1
+    if n_classes == 0:
+        width = 2 if settings.is_unit else 3
+    n = list_given_codes(feature, table, width, settings.is_unit, scratch, given)
+    n_missing = rows_of_code(given.first[feature], n_classes, settings.is_unit, given.sums)
+    drawn = draw_given(feature, n, n_missing, node, table, scratch)
+    if drawn.n_bins == 0:
+        return drawn, best
+    test = GivenTest(drawn, n, given.first[feature], given.sums)
+    return drawn, judge_given(best, test, node, settings, table.xlogx, scratch, scratch.classes)
+
+
+@inlined
+def try_random_test(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
+    """Draw a test of a feature over the rows of a node and judge it; a subset is left in `scratch.levels`.
+
+    The branch of missing rows is -1 if the feature does not vary here.
+    """
+    features, edges = table.features, table.edges
+    drawn, found = draw_and_judge(best, feature, node, rows, table, settings, scratch, scratch.given)
+    if drawn.n_bins == 0:
+        return Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
+    if found.cut < 0:
+        return found
+    n_codes = features[N_CODES, feature]
+    if found.cut == drawn.n_bins - 1:  # known against missing
+        if features[IS_CATEGORICAL, feature] != 0:
+            send_all_left(n_codes, scratch.levels)
+        return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)
+    threshold = drawn.threshold
+    if features[IS_CATEGORICAL, feature] != 0:
+        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
+    if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
+        at = features[OFFSET, feature] - 1
+        last = last_below(edges, at, drawn.cut, n_codes, threshold)
+        threshold = max(threshold, edges[HIGH, at + last])
+    return Candidate(found.score, drawn.cut, np.int64(-1), found.missing, found.n_ties, threshold)
