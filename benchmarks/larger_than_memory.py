@@ -1,10 +1,11 @@
 """What does a fit of a table on disk cost? Boosting of 31 leaves and 50 rounds from Parquet, one thread, by a scan.
 
-Beside it our own fit of the same files read into memory, one from disk by levels within a limit, of all rows and of a
-quarter of them, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on
-disk. Each in a process of its own, from the files to the model, after a small fit that loads kernels and libraries; the
-files are in the page cache of the system. Memory is the peak of anonymous memory (RssAnon) beyond that before: mapped
-files, which the system may drop, do not count.
+A forest of some full trees is grown from disk and in memory likewise. Beside boosting our own fit of the same files
+read into memory, one from disk by levels within a limit, of all rows and of a quarter of them, and XGBoost's
+`ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on disk. Each in a process of its
+own, from the files to the model, after a small fit that loads kernels and libraries; the files are in the page cache of
+the system. Memory is the peak of anonymous memory (RssAnon) beyond that before: mapped files, which the system may
+drop, do not count.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ FILE_ROWS = 250_000
 WARM_ROWS = 20_000
 ROUNDS, LEAVES, BINS, RATE = 50, 31, 255, 0.1
 LIMIT = 300_000_000  # of a fit by levels
+TREES = 4
+FOREST_LIMIT = 500_000_000  # of a forest from disk
 MOST_GROWTH = 1.05  # of its memory, from a quarter of the rows to all
 MOST_TIMES = 1.5  # of our own time in memory
 LEAST_TIMES = 2.0  # that of XGBoost
@@ -103,13 +106,18 @@ def fit_scan(folder: Path) -> Any:
     return boost(scan(str(folder / "*.parquet"), target="y"))
 
 
-def fit_memory(folder: Path) -> Any:
-    """From the files read into memory."""
+def read_files(folder: Path) -> tuple[Any, Any]:
+    """The files in memory: X and y."""
     import pyarrow as pa
     from pyarrow import parquet
 
     table = pa.concat_tables([parquet.read_table(path) for path in list_parts(folder)])
-    return boost(table.drop_columns(["y"]), table["y"].to_numpy())
+    return table.drop_columns(["y"]), table["y"].to_numpy()
+
+
+def fit_memory(folder: Path) -> Any:
+    """From the files read into memory."""
+    return boost(*read_files(folder))
 
 
 def fit_xgboost(folder: Path) -> Any:
@@ -159,7 +167,33 @@ def fit_levels(folder: Path) -> Any:
         return boost(scan(str(folder / "*.parquet"), target="y", memory=LIMIT))
 
 
-SIDES = {"scan": fit_scan, "memory": fit_memory, "levels": fit_levels, "xgboost": fit_xgboost}
+def grow_forest(source: Any, y: Any = None) -> Any:
+    """Our forest, of full depth."""
+    from spinney import RandomForestClassifier
+
+    return RandomForestClassifier(n_estimators=TREES, random_state=0, n_jobs=1).fit(source, y)
+
+
+def fit_forest_disk(folder: Path) -> Any:
+    """A forest from disk, within a limit; the small table to warm up with fits memory."""
+    from spinney import scan
+
+    return grow_forest(scan(str(folder / "*.parquet"), target="y", memory=FOREST_LIMIT))
+
+
+def fit_forest_memory(folder: Path) -> Any:
+    """A forest from the files read into memory."""
+    return grow_forest(*read_files(folder))
+
+
+SIDES = {
+    "scan": fit_scan,
+    "memory": fit_memory,
+    "levels": fit_levels,
+    "xgboost": fit_xgboost,
+    "forest-disk": fit_forest_disk,
+    "forest-memory": fit_forest_memory,
+}
 
 
 def child(side: str, folder: Path, warm: Path, out: Path) -> dict[str, float]:
@@ -205,6 +239,11 @@ def run(scale: Scale, n_rows: int | None = None) -> list[Answer]:
         report(answers, compare_growth(note, levels, few))
         if find_spec("xgboost") is not None:
             report(answers, compare_xgboost(case, scan, run_side("xgboost")))
+        case = f"{n_rows:,} x 28 from Parquet, forest of {TREES} full trees, from disk in {FOREST_LIMIT / MEGA:.0f} MB"
+        disk, memory = run_side("forest-disk"), run_side("forest-memory")
+        report(answers, compare_memory(case, disk, memory, is_alike=are_alike(place, "forest-disk", "forest-memory")))
+        report(answers, compare_peaks(case, disk, memory))
+        report(answers, compare_growth(case, disk, run_side("forest-disk", quarter)))
     return answers
 
 
