@@ -7,17 +7,23 @@ import signal
 import time
 from pathlib import Path
 
+import dask
+
 from spinney.scale.cluster import level_parts
 
 
 @contextlib.contextmanager
 def quiet_dask():
-    """Dask tells on stderr of every worker that goes."""
+    """Dask tells on stderr of every worker that goes; and a LocalCluster looks 15 s later whether one is back.
+
+    Where that very moment meets the next death it gives the worker up, so that after many there is none.
+    """
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.nanny", "distributed.scheduler")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
-    yield
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
+        yield
     for logger, level in zip(loggers, before, strict=True):
         logger.setLevel(level)
 

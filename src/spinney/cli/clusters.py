@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CONNECT_SECONDS = 20
+LOST_WORKER = "10 minutes"  # Dask looks 15 s after a death, and gives a worker up that has died again just then
 
 dask_option = click.option(
     "--dask",
@@ -79,6 +80,7 @@ def train_on_cluster(options: ScanOptions, cluster: ClusterOptions, *, as_json: 
 @contextlib.contextmanager
 def joining(cluster: ClusterOptions) -> Iterator[None]:
     """Be a client of a cluster; one of processes here is there for as long as the fit."""
+    import dask
     from distributed import Client, LocalCluster
 
     from spinney._threads import n_cores
@@ -94,6 +96,7 @@ def joining(cluster: ClusterOptions) -> Iterator[None]:
     n_workers = cluster.n_workers or 1
     n_threads = max(n_cores() // n_workers, 1)
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER}),
         LocalCluster(
             n_workers=n_workers, threads_per_worker=n_threads, dashboard_address=":0", silence_logs=logging.ERROR
         ) as started,
