@@ -125,7 +125,6 @@ ALIASES = (
     Alias("init", "boost_from_average", "init='zero' is boost_from_average=False."),
     Alias("init_score", "base_margin baseline offset offset_column"),
     Alias("init_score_val", "base_margin_eval_set eval_init_score"),
-    Alias("y", "multi_strategy", "y of several columns gives GradientBoostingRegressor one tree a round.", "boosting"),
     Alias("max_time", "max_runtime_secs maximum_training_duration_seconds"),
     Alias("callbacks", "monitor"),
     Alias(
@@ -188,7 +187,7 @@ leaf_estimation_iterations learn_rate_annealing linear_lambda local_importance l
 max_after_balance_size max_cached_hist_node max_cat_to_onehot max_ctr_complexity max_delta_step max_drop
 max_leaf_output max_tree_output method metric_freq metric_period min_data_in_bin
 min_split_improvement minprop model_shrink_mode model_shrink_rate model_size_reg monotone_constraints_method
-monotone_penalty n_streams na_action nan_mode nbins_cats nbins_top_level nfolds noGlobalPruning
+monotone_penalty multi_strategy n_streams na_action nan_mode nbins_cats nbins_top_level nfolds noGlobalPruning
 norm_votes normalize_type num_class num_machines num_parallel_tree num_random_splits one_hot_max_size path_smooth
 penalties_coefficient pin_memory plot predictor probability process_type proximity ram_limit random_strength
 refresh_leaf regularization_factor regularization_usedepth sampling_frequency sampling_unit
