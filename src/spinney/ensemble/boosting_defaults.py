@@ -111,7 +111,13 @@ def reg_lambda(size: TableSize) -> float:
 RULES: dict[str, Callable[[TableSize], Any]] = {
     rule.__name__: rule
     for rule in (
-        *(learning_rate, n_estimators, max_leaf_nodes, min_samples_leaf, max_features, subsample, leaf_rows),
+        learning_rate,
+        n_estimators,
+        max_leaf_nodes,
+        min_samples_leaf,
+        max_features,
+        subsample,
+        leaf_rows,
         reg_lambda,
     )
 }

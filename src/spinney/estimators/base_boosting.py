@@ -28,7 +28,7 @@ from spinney.ensemble.sampling import draw_key
 from spinney.ensemble.vector_boosting import VectorBoosting
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
-from spinney.estimators.boosting_by_levels import LevelRequest, fit_by_levels, plan_levels
+from spinney.estimators.boosting_by_levels import BoostingRequest, fit_by_levels, plan_levels
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
 from spinney.estimators.boosting_on_cluster import fit_on_cluster
@@ -193,7 +193,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.checkpoint.remove()
         return self
 
-    def _check_request(self, validation: Validation, init_score: Any, callbacks: Any) -> LevelRequest:
+    def _check_request(self, validation: Validation, init_score: Any, callbacks: Any) -> BoostingRequest:
         """Check parameters, and what `fit` was asked for beside the table."""
         deadline = math.inf if self.max_time is None else time.monotonic() + float(self.max_time)
         self._validate_params()
@@ -206,7 +206,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         rule = StoppingRule(
             None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
         )
-        return LevelRequest(given, init_score, callbacks, rule)
+        return BoostingRequest(given, init_score, callbacks, rule)
 
     def _fit_spread(self, rows: ClusterRows, others: dict[str, Any]) -> None:
         """Fit to rows at the workers of a cluster; others: arguments of `fit` beside X, y and weights."""

@@ -60,7 +60,7 @@ LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponenti
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
 
 
-class LevelRequest(NamedTuple):
+class BoostingRequest(NamedTuple):
     """What `fit` was asked for beside the table."""
 
     given: list[GivenSet]  # rows to evaluate on
@@ -103,7 +103,7 @@ def find_gap(model: Any) -> str | None:
     return next((name for name, is_gap in gaps.items() if is_gap), None)
 
 
-def refuse_requests(model: Any, request: LevelRequest, n_rows: int, way_out: str) -> None:
+def refuse_requests(model: Any, request: BoostingRequest, n_rows: int, way_out: str) -> None:
     """Refuse what rows must be in memory for, among the arguments of `fit` too; way_out: to have them there."""
     gap = None
     if request.init_score is not None:
@@ -191,7 +191,7 @@ class DiskPlace:
             self.blocks.close()
 
 
-def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: LevelRequest) -> FittedBoosting:
+def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: BoostingRequest) -> FittedBoosting:
     """Fit a boosted model to a table on disk without holding its rows."""
     place = DiskPlace(plan)
     refuse_requests(model, request, store.n_rows, place.way_out)
@@ -210,7 +210,7 @@ def grow_by_levels(
     table: Table,
     labels: LabelBlocks,
     place: LevelPlace,
-    request: LevelRequest,
+    request: BoostingRequest,
     folder: Path,
     mark_rows: Callable[[], str],
 ) -> FittedBoosting:
@@ -224,7 +224,7 @@ def grow_by_levels(
     labels : LabelBlocks
         Target and weights, block by block.
     place : LevelPlace
-    request : LevelRequest
+    request : BoostingRequest
     folder : Path
         Where target and weights are written to.
     mark_rows : callable
@@ -273,7 +273,7 @@ class LevelFit:
         self.model, self.data, self.rows, self.place = model, data, rows, place
         self.n_rows = rows.files.n_rows
 
-    def run(self, sets: list[Any], request: LevelRequest, hashes: dict[str, str]) -> FittedBoosting:
+    def run(self, sets: list[Any], request: BoostingRequest, hashes: dict[str, str]) -> FittedBoosting:
         """Grow the rounds, and make the model."""
         model, data, loss, place = self.model, self.data, self.data.loss, self.place
         size: TableSize = model._measure_table(self.n_rows, data)  # noqa: SLF001

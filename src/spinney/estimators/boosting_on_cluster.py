@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.ensemble.boosting_levels import LevelBoosting
-    from spinney.estimators.boosting_by_levels import LevelRequest
+    from spinney.estimators.boosting_by_levels import BoostingRequest
     from spinney.estimators.boosting_data import BoostingData
     from spinney.estimators.cluster_rows import ClusterRows
     from spinney.estimators.level_tasks import Outline
@@ -339,7 +339,7 @@ def count_kept(rows: RowsOnDisk, table: ClusterRows) -> list[int]:
 # --- The fit --------------------------------------------------------------------------------------------------
 
 
-def fit_on_cluster(model: Any, rows: ClusterRows, request: LevelRequest) -> FittedBoosting:
+def fit_on_cluster(model: Any, rows: ClusterRows, request: BoostingRequest) -> FittedBoosting:
     """Fit a boosted model to rows at the workers of a cluster."""
     refuse_requests(model, request, rows.n_rows, ClusterPlace.way_out)
     opened, labels = open_spread(model, rows, hasattr(model, "predict_proba"))
