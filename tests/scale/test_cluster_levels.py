@@ -16,7 +16,7 @@ from spinney.estimators.cluster_fits import Opened, fit_on_parts
 from spinney.scale.cluster import level_parts
 from spinney.scale.cluster.collections import Partitions, Place
 from spinney.scale.cluster.engine import LostError, ThreadEngine
-from spinney.scale.cluster.level_parts import decode
+from spinney.scale.cluster.level_parts import decode, do_each
 from spinney.scale.cluster.row_ranges import choose_heads, find_ranges, take_head
 from time_limits import limited
 
@@ -150,6 +150,29 @@ def test_threads_do_the_same(alone, tmp_path):
     with ThreadEngine(2) as engine:
         fitted = spread_fit(engine, clone(model), X, y, more)
     assert model_bytes(fitted, tmp_path) == alone["weights"]
+
+
+@pytest.mark.parametrize("kind", ["words", "quantiles"])
+def test_a_worker_has_one_part_whatever_threads_it_has(kind, alone, tmp_path, monkeypatch):
+    """One task for each worker and pass; its threads share the blocks of the part."""
+    from spinney.estimators import level_tasks
+
+    class Worker(LossyEngine):
+        def threads_each(self):
+            return 2
+
+    monkeypatch.setattr(level_parts, "count_threads", lambda: 2)
+    monkeypatch.setattr(level_tasks, "BLOCK_ROWS", 4096)
+    model, y, more = MODELS[kind]
+    both, each = Worker(n_slots=4), LossyEngine(n_slots=4)
+    with pytest.MonkeyPatch.context() as patch:
+        seen = []
+        patch.setattr(level_parts, "do_each", lambda *given: seen.append(len(given[1])) or do_each(*given))
+        fitted = spread_fit(both, clone(model), X, y, more)
+    assert max(seen) == 2  # of the three blocks of 9,100 rows, or the two of those that weigh something
+    assert model_bytes(fitted, tmp_path) == alone[kind]
+    spread_fit(each, clone(model), X, y, more)
+    assert both.n_begun < each.n_begun
 
 
 @pytest.mark.parametrize("kind", ["words", "three classes"])

@@ -284,11 +284,12 @@ class ClusterPlace:
 
     def place(self, how: PlacedOutline) -> None:
         """Have the rows to learn from in parts of their own, and let all else go."""
-        n_rows, size = sum(self.n_kept), self.rows.block_rows
+        each = self.engine.threads_each()  # of a worker, which one task for all its rows uses
+        n_rows, size = sum(self.n_kept), each * self.rows.block_rows
         for k, first in enumerate(range(0, n_rows, size)):
             ranges = find_ranges(self.n_kept, first, min(first + size, n_rows))
             of = [self.coded[one.partition] for one in ranges]
-            self.placed.append(self.engine.hold("rows", place_rows, k, first, how, ranges, of, turn=k))
+            self.placed.append(self.engine.hold("rows", place_rows, k, first, how, ranges, of, turn=k * each))
         for _ in self.engine.map("rows", count_placed, ([one] for one in self.placed)):
             pass
         self.engine.release([*self.coded, *self.rows.tables])

@@ -22,6 +22,7 @@ from spinney.ensemble.forest import Grown, find_leaves_out_of_bag, leaf_votes, o
 from spinney.estimators.checkpoints import NAME, PausedError, pausing
 from spinney.estimators.checks import draw_seed, drawing_from
 from spinney.scale.cluster.collections import join_parts, put_together
+from spinney.scale.cluster.workers import count_threads
 from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
@@ -115,16 +116,6 @@ def as_worker(estimator: Any) -> Any:
     if known.get("verbose"):
         estimator.verbose = 0
     return estimator
-
-
-def count_threads() -> int:
-    """Threads of this worker."""
-    from distributed import get_worker
-
-    try:
-        return int(get_worker().state.nthreads)
-    except ValueError:  # no worker of Dask
-        return 1
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError, find_home
-from spinney.scale.cluster.workers import compare_workers, describe_process, lacks_kernels, run_alike
+from spinney.scale.cluster.workers import compare_workers, describe_process, lacks_kernels, run_alike, write_down
 from spinney.scale.scan import tell
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spinney.scale.cluster.engine import Outcome
 
 POLL_SECONDS = 0.2
+LINGER_SECONDS = 0.005  # that more results are waited for once one has come: one message fetches all of them
 LOOK_SECONDS = 1.0  # between two looks at which workers there are
 TELL_SECONDS = 10.0  # without any worker, after which it is said
 LONGEST_SECONDS = 300.0  # without any worker, after which it is given up
@@ -74,7 +75,7 @@ class DaskEngine(Engine):
         super().__init__(int(dask.config.get("spinney.patience", PATIENCE)))
         self.client, self.id = client, secrets.token_hex(4)
         self.no_workers_seconds = float(dask.config.get("spinney.no-workers-timeout", LONGEST_SECONDS))
-        self.here = describe_process()
+        self.here = write_down(describe_process())
         self.n_keys = 0
         self.done: SimpleQueue[Any] = SimpleQueue()
         self.running: set[Any] = set()
@@ -98,7 +99,7 @@ class DaskEngine(Engine):
 
     def check_workers(self) -> None:
         """Refuse workers that do not compute the same bits, and see which hosts have no kernels yet."""
-        compare_workers(self.here, self.client.run(describe_process, on_error="return"))
+        compare_workers(describe_process(), self.client.run(describe_process, on_error="return"))
         lacking = self.client.run(lacks_kernels, on_error="ignore")
         hosts: dict[str, str] = {}
         for address, facts in self.list_workers().items():
@@ -173,8 +174,8 @@ class DaskEngine(Engine):
         futures = []
         try:
             futures.append(self.done.get(timeout=POLL_SECONDS))
-            while True:
-                futures.append(self.done.get_nowait())
+            while len(futures) < len(self.running):
+                futures.append(self.done.get(timeout=LINGER_SECONDS))
         except Empty:
             pass
         if self.on_idle is not None:
@@ -321,6 +322,11 @@ class DaskEngine(Engine):
         """Threads of all workers."""
         self.look()
         return max(self.n_threads, 1)
+
+    def threads_each(self) -> int:
+        """Threads of each worker, where all have as many."""
+        each = set(self.client.nthreads().values())
+        return max(each) if len(each) == 1 else 1
 
     def close(self) -> None:
         """Let go of everything on the cluster."""

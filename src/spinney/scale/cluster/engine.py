@@ -132,6 +132,10 @@ class Engine(ABC):
         """How many tasks run at a time: as many parts a table is cut into."""
         return self.count_slots()
 
+    def threads_each(self) -> int:
+        """How many threads a task may use, one task for each worker; 1 where workers differ."""
+        return 1
+
     def drop(self, tickets: Iterable[Any]) -> None:  # noqa: B027
         """Forget tasks that are under way: nobody wants their results any more."""
 

@@ -16,6 +16,7 @@ import copy
 import io
 import pickle
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from spinney._jit.choice import compiled
 from spinney._jit.twin import Kernels, interpreted
 from spinney._types import CONTROL_STOP, N_CODES, OFFSET
 from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.scale.cluster.workers import count_threads
 from spinney.tree.levels import CODES, Part
 
 if TYPE_CHECKING:
@@ -166,21 +168,21 @@ class PlacedRows:
     def begin(self, base: bytes) -> list[dict[str, NDArray[Any]]]:
         """What is known of the rows when a round begins, from the trees so far."""
         start, forest, n_rounds, task, reads = self.unpack(base)
-        arrays = []
-        for block in self.blocks:
+
+        def score(block: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
             raw = begin_raw(start, len(block[CODES]), None)
             if n_rounds:
                 add_rounds(forest, range(n_rounds), decode(block[CODES], self.outline), 0, raw.shape[1], raw)
-            arrays.append({RAW: raw})
-        return self.do(arrays, task, reads)[0]
+            return {RAW: raw}
+
+        return self.do(list(do_each(score, self.blocks)), task, reads)[0]
 
     def do(
         self, arrays: list[dict[str, NDArray[Any]]], task: Task, reads: Sequence[str]
     ) -> tuple[list[dict[str, NDArray[Any]]], Any]:
         """What is known of the rows after a task, and the sum that it gives."""
         after, total = [], None
-        for state, part in zip(arrays, self.parts(arrays, reads), strict=True):
-            kept, found = task(part)
+        for state, (kept, found) in zip(arrays, do_each(task, list(self.parts(arrays, reads))), strict=True):
             after.append({**state, **kept})
             total = found if total is None else task.join(total, found)
         return after, total
@@ -216,6 +218,16 @@ class PlacedRows:
         after, total = self.do(before, task, reads)
         self.state = State(order.number, before, after)
         return total
+
+
+def do_each(task: Callable[[Any], Any], blocks: list[Any]) -> Iterator[Any]:
+    """What a task gives for each block, in their order, by all threads of the worker."""
+    n_threads = min(count_threads(), len(blocks))
+    if n_threads < 2:
+        yield from map(task, blocks)
+        return
+    with ThreadPoolExecutor(n_threads, "spinney-blocks") as pool:
+        yield from pool.map(task, blocks)
 
 
 def decode(rows: NDArray[np.uint8], outline: Bins) -> NDArray[np.float64]:

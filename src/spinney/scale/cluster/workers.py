@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import sys
 from typing import TYPE_CHECKING, Any
@@ -69,24 +70,41 @@ def compare_workers(here: dict[str, str], found: dict[str, Any]) -> None:
             )
 
 
-def run_alike(here: dict[str, str], task: Callable[..., Any], *arguments: Any) -> Any:
+def write_down(facts: dict[str, str]) -> str:
+    """What `describe_process` says, as one word that goes along with every task: Dask looks into dictionaries."""
+    return json.dumps(facts, sort_keys=True)
+
+
+def run_alike(here: str, task: Callable[..., Any], *arguments: Any) -> Any:
     """Run a task on a worker that computes the same bits: one that has joined later is compared here."""
-    difference = tell_difference(here, _describe_once())
-    if difference is not None:
+    if here != _describe_once():
         from distributed import get_worker
 
+        difference = tell_difference(json.loads(here), json.loads(_describe_once()))
         raise OtherWorkerError(f"worker {get_worker().address} would not compute the same bits: {difference}")
     return task(*arguments)
 
 
-_described: dict[str, str] = {}
+_described: list[str] = []
 
 
-def _describe_once() -> dict[str, str]:
+def _describe_once() -> str:
     """What this process is, which does not change."""
     if not _described:
-        _described.update(describe_process())
-    return _described
+        _described.append(write_down(describe_process()))
+    return _described[0]
+
+
+def count_threads() -> int:
+    """Threads of this worker; 1 where this is none of Dask."""
+    if "distributed" not in sys.modules:
+        return 1
+    from distributed import get_worker
+
+    try:
+        return int(get_worker().state.nthreads)
+    except ValueError:
+        return 1
 
 
 def lacks_kernels() -> bool:
