@@ -41,7 +41,10 @@ from spinney.scale.cluster.choice import LEVELS, ONE, TREES, choose_way, refuse_
 from spinney.scale.cluster.cluster_line import ClusterLine
 from spinney.scale.cluster.collections import Place, compute_here, cut, measure_part, put_together, take_apart
 from spinney.scale.cluster.dask_engine import DaskEngine, Part, find_client
+from spinney.scale.cluster.file_rows import spread_scan
+from spinney.scale.cluster.level_parts import find_address
 from spinney.scale.cluster.row_ranges import Joining
+from spinney.scale.scan import Scan
 from spinney.tree.forest import ForestParts
 
 if TYPE_CHECKING:
@@ -88,6 +91,16 @@ def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str
         return estimator
 
 
+def spread_files(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Arguments with what workers read of the files of a scan; None: the scan is read here, or there is no client."""
+    if find_client() is None or find_address() is not None:  # which would wait for itself
+        return None
+    if any(arguments.get(name) is not None for name in ("y", "sample_weight", "groups")):
+        return None  # what is given twice is told where scans are read
+    files = spread_scan(arguments["X"])
+    return None if files is None else {**arguments, **files}
+
+
 def plan_fit(estimator: Any, X: Any, y: Any = None, **arguments: Any) -> ClusterPlan:
     """What `fit` will do with Dask collections on the cluster of the current client, before it does it.
 
@@ -98,6 +111,7 @@ def plan_fit(estimator: Any, X: Any, y: Any = None, **arguments: Any) -> Cluster
     estimator : estimator of this library
         Not fitted; its class and parameters count.
     X, y : Dask DataFrame, Series or Array
+        Or X a scan of files that workers read.
     **arguments
         What else `fit` is to be given.
 
@@ -118,7 +132,10 @@ def plan_fit(estimator: Any, X: Any, y: Any = None, **arguments: Any) -> Cluster
     >>> plan.way, plan.n_rows, plan.n_parts
     ('one', 1000, 4)
     """
-    with_places, collections = take_apart({"X": X, "y": y, **arguments})
+    given = {"X": X, "y": y, **arguments}
+    if isinstance(X, Scan):
+        given = spread_files(given) or given
+    with_places, collections = take_apart(given)
     if "X" not in collections:
         raise TypeError(f"X is no Dask collection but {type(X).__name__}: a scan has a plan of its own, scan(...).plan")
     client = find_client()

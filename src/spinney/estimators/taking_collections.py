@@ -1,5 +1,7 @@
 """Dask collections in place of X: every estimator is fitted to them by `fit`, and predicts them lazily.
 
+A scan of files is fitted likewise where there is a client of Dask: workers read the files.
+
 Methods are wrapped where a class is made, in one place, so that no estimator and no method of one is forgotten. A table
 in memory costs them a look at its type.
 """
@@ -11,6 +13,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from spinney.scale.cluster.collections import has_collection, is_collection
+from spinney.scale.scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +58,18 @@ def wrap_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fit)
     def wrapped(self: Any, *args: Any, **named: Any) -> Any:
-        if not has_collection((*args, *named.values())):
+        is_spread = has_collection((*args, *named.values()))
+        if not is_spread and not isinstance(args[0] if args else named.get("X"), Scan):
             return fit(self, *args, **named)
-        from spinney.estimators.cluster_fits import fit_collections
+        from spinney.estimators.cluster_fits import fit_collections, spread_files
 
         arguments = {**dict(zip(parameters, args, strict=False)), **named}
         given = {name: value for name, value in arguments.items() if value is not None}
+        if not is_spread:
+            files = spread_files(given)
+            if files is None:
+                return fit(self, *args, **named)
+            given = files
         return fit_collections(self, fit, given)
 
     return wrapped

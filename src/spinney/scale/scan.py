@@ -159,7 +159,7 @@ class Scan:
         if source is None:
             return FitPlan(None, 0, None, None, 1, None, self.memory)
         columns = [
-            make_column(name, role, source.types[name]).column for name, role in self._assign_roles(source).items()
+            make_column(name, role, source.types[name]).column for name, role in self.assign_roles(source.names).items()
         ]
         return make_plan(estimator, columns, source.n_rows, source.n_bytes, self.memory)
 
@@ -224,7 +224,7 @@ class Scan:
                 shutil.copyfile(path, folder / path.name)
             return
         with self._open(folder) as source:
-            write_columns(source, self._assign_roles(source), folder, self._block_rows)
+            write_columns(source, self.assign_roles(source.names), folder, self._block_rows)
             if not is_address(self._given):  # whose copies go
                 self._stamps = {part.name: part.stamp for part in source.parts if part.stamp is not None}
 
@@ -273,9 +273,8 @@ class Scan:
         finally:
             shutil.rmtree(inside, ignore_errors=True)
 
-    def _assign_roles(self, source: Source) -> dict[str, str]:
-        """The role of each column that is read, features in the order of the source."""
-        names = source.names
+    def assign_roles(self, names: Sequence[str]) -> dict[str, str]:
+        """The role of each column of these that is read, features in their order."""
         asked = {"target": self.target, "weight": self.weight, "groups": self.groups}
         for argument, name in asked.items():
             if isinstance(name, list | tuple):

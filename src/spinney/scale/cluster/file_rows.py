@@ -1,20 +1,29 @@
-"""Rows of files that workers read themselves, as a collection: row groups of Parquet, other files as a whole."""
+"""Rows of files that workers read themselves, as a collection: row groups of Parquet, other files as a whole.
+
+"clicks/*.parquet", "s3://clicks/" ──list_pieces──► pieces ──FileRows──► what `fit` takes as it takes collections
+spinney.scan(...) ──spread_scan──► FileRows of X, y, weights and groups
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney.scale.addresses import is_address, list_addressed, open_address
+from spinney.scale.layout import FEATURE, GROUPS, TARGET, WEIGHT
 from spinney.table.ingest import check_file, read_table
 from spinney.table.sources import list_files
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
+
+    from spinney.scale.scan import Scan
 
 PIECE_ROWS = 1 << 18  # of a file of Parquet that are read at once, at least: a row group may be small
 
@@ -59,24 +68,53 @@ class FileRows:
 
 
 def list_pieces(data: str | os.PathLike[str]) -> list[Piece]:
-    """The pieces of a file, a folder or a pattern; nothing but the ends of Parquet files is read."""
-    paths = list_files(data)
-    texts = [path for path in paths if check_file(path) == "csv"]
+    """The pieces of a file, a folder, a pattern or an address; nothing but the ends of Parquet files is read."""
+    paths = list_paths(data)
+    texts = [path for path in paths if find_kind(path) == "csv"]
     if texts and len(paths) > 1:
         raise ValueError(
-            f"{data} has {len(paths)} files, and {texts[0].name} is CSV, whose columns are known from all rows only: "
-            "convert them to Parquet, or fit without a cluster"
+            f"{data} has {len(paths)} files, and {Path(texts[0]).name} is CSV, whose columns are known from all rows "
+            "only: convert them to Parquet, or fit without a cluster"
         )
     return [piece for path in paths for piece in cut_file(path)]
 
 
-def cut_file(path: Path) -> list[Piece]:
+def list_paths(data: str | os.PathLike[str]) -> list[str]:
+    """The files of a path, a folder, a pattern or an address, in the order of their rows."""
+    if not is_address(data):
+        return [str(path) for path in list_files(data)]
+    address = os.fspath(data)
+    files, path = open_address(address)
+    return [str(files.unstrip_protocol(one)) for one in list_addressed(files, path, address)]
+
+
+def find_kind(path: str) -> str:
+    """The kind of a file, see `check_file`."""
+    if not is_address(path):
+        return check_file(Path(path))
+    suffix = Path(path.lower().removesuffix(".gz")).suffix
+    return suffix[1:] if suffix in {".csv", ".parquet"} else suffix
+
+
+@contextlib.contextmanager
+def opening(path: str) -> Iterator[Any]:
+    """What Parquet is read from: a path, or an open file of an address."""
+    if not is_address(path):
+        yield path
+        return
+    files, inside = open_address(path)
+    with files.open(inside, "rb") as file:
+        yield file
+
+
+def cut_file(path: str) -> list[Piece]:
     """The pieces of a file."""
-    if check_file(path) != "parquet":
-        return [Piece(str(path), None)]
+    if find_kind(path) != "parquet":
+        return [Piece(path, None)]
     from pyarrow import parquet
 
-    about = parquet.read_metadata(path)
+    with opening(path) as file:
+        about = parquet.read_metadata(file)
     pieces: list[Piece] = []
     groups: list[int] = []
     n_rows = 0
@@ -84,9 +122,9 @@ def cut_file(path: Path) -> list[Piece]:
         groups.append(k)
         n_rows += about.row_group(k).num_rows
         if n_rows >= PIECE_ROWS:
-            pieces.append(Piece(str(path), tuple(groups)))
+            pieces.append(Piece(path, tuple(groups)))
             groups, n_rows = [], 0
-    return [*pieces, Piece(str(path), tuple(groups))] if groups else pieces
+    return [*pieces, Piece(path, tuple(groups))] if groups else pieces
 
 
 def read_names(piece: Piece) -> list[str]:
@@ -95,17 +133,41 @@ def read_names(piece: Piece) -> list[str]:
         return list(read_table(piece.path).column_names)
     from pyarrow import parquet
 
-    return list(parquet.read_schema(piece.path).names)
+    with opening(piece.path) as file:
+        return list(parquet.read_schema(file).names)
 
 
 def read_piece(piece: Piece, columns: list[str]) -> pa.Table:
     """Some columns of a piece."""
+    if not is_address(piece.path) and not Path(piece.path).exists():
+        raise FileNotFoundError(
+            f"{piece.path} is not there for a worker, which reads it itself: put the files where all workers see them, "
+            "or give an address such as s3://"
+        )
     if piece.row_groups is None:
         return read_table(piece.path).select(columns)
     from pyarrow import parquet
 
-    with parquet.ParquetFile(piece.path) as file:
+    with opening(piece.path) as opened, parquet.ParquetFile(opened) as file:
         return file.read_row_groups(list(piece.row_groups), columns=columns).select(columns)
+
+
+def spread_scan(scan: Scan) -> dict[str, FileRows] | None:
+    """X, y, weights and groups of a scan, as workers read them; None: what it stands for has to be read here."""
+    given = scan._given if isinstance(scan._given, list | tuple) else [scan._given]  # noqa: SLF001
+    if scan.memory is not None or scan.target is None or not all(isinstance(one, str | os.PathLike) for one in given):
+        return None
+    paths = [path for one in given for path in list_paths(one)]
+    kinds = {find_kind(path) for path in paths}
+    if kinds != {"parquet"} and (kinds == {"csv"} or any(map(is_address, paths)) or len(kinds) > 1):
+        return None
+    pieces = [piece for path in paths for piece in cut_file(path)]
+    if not pieces:
+        return None
+    roles = scan.assign_roles(read_names(pieces[0]))
+    columns = {role: [name for name, of in roles.items() if of == role] for role in dict.fromkeys(roles.values())}
+    places = {FEATURE: "X", TARGET: "y", WEIGHT: "sample_weight", GROUPS: "groups"}
+    return {places[role]: FileRows(pieces, names, is_target=role != FEATURE) for role, names in columns.items()}
 
 
 def join_pieces(tables: list[pa.Table], is_target: bool) -> Any:
