@@ -104,7 +104,7 @@ def simulate(n_workers: int, n_features: int = FEATURES) -> dict[str, float]:
         held = engine.hold("rows", PlacedRows)
         held.value = PlacedRows(k, rows.start, [{"codes": bins.rows[rows], "y": y[rows]}], outline)
         parts.append(held)
-    level_parts = LevelParts(engine, parts, np.zeros(1), outline.edges)
+    level_parts = LevelParts(engine, parts, np.zeros(1), [outline.edges])
     loss = make_loss("log_loss", n_classes=2)
     params = BoostParams(max_leaf_nodes=LEAVES, learning_rate=0.1)
     boosting = LevelBoosting(level_parts, outline, weights, n_rows, loss, params, kernels)

@@ -234,9 +234,13 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
 def test_the_line_tells_trees_workers_and_losses(monkeypatch):
     engine = LossyEngine()
     engine.n_now, engine.n_most, engine.n_lost = 7, 8, 1
-    line = ClusterLine(engine, 100, is_eager=True)
+    line = ClusterLine(engine, 100, 5000, is_eager=True)
     line.n_done = 40
-    assert line.describe(20.0) == "growing: 40 of 100 trees, workers 7/8, lost 1, 30 s left"
+    assert line.describe(20.0) == "growing: 40 of 100 trees, workers 7/8, lost 1, 10,000 rows/s, 30 s left"
+    line.n_before = 20  # of a checkpoint
+    assert line.describe(20.0).endswith("lost 1, 5,000 rows/s, 60 s left")
+    alone = ClusterLine(engine, None, 5000, is_eager=True)
+    assert alone.describe(20.0) == "fitting 5,000 rows at one worker: workers 7/8, lost 1, 20 s"
     drawn = []
     monkeypatch.setattr(line, "draw", drawn.append)
     line.due = 0.0

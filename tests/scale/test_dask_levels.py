@@ -29,6 +29,10 @@ MODELS = {
     "weighed classes": (spinney.GradientBoostingClassifier(**FEW, class_weight="balanced"), "y", True),
     "numbers": (spinney.GradientBoostingRegressor(**FEW, subsample=0.5), "z", False),
     "quantiles": (spinney.GradientBoostingRegressor(**FEW, loss="absolute_error"), "z", False),
+    "forest": (spinney.RandomForestClassifier(n_estimators=3, random_state=0), "y", True),
+    "extra-trees": (spinney.ExtraTreesRegressor(n_estimators=2, random_state=0), "z", False),
+    "bagging": (spinney.BaggingClassifier(n_estimators=2, random_state=0), "y", False),
+    "CART": (spinney.CARTRegressor(min_samples_leaf=5), "z", False),
 }
 
 
@@ -135,12 +139,16 @@ def test_it_is_chosen_where_no_worker_has_memory_for_all_rows(client, monkeypatc
         assert plan.way == "levels"
         assert plan.worker_bytes < 0.9 * 6e8
         assert "way       levels: every worker has some of the rows" in str(plan)
-        assert spinney.plan_fit(spinney.CARTRegressor(), large, large[:, 0]).way == "one"
+        for trees in (spinney.RandomForestRegressor(), spinney.CARTRegressor(), spinney.BaggingRegressor()):
+            assert spinney.plan_fit(trees, large, large[:, 0]).way == "levels"
+        assert spinney.plan_fit(spinney.AdaBoostRegressor(), large, large[:, 0]).way == "one"
         assert spinney.plan_fit(model.set_params(loss="huber"), large, large[:, 0]).way == "one"
     with pytest.raises(ValueError, match=r"spinney\.plan='levels' is not for this .*loss='huber' needs all rows"):
         model.fit(large, large[:, 0])
-    with pytest.raises(ValueError, match="CARTRegressor needs all rows at one worker; set it to 'one'"):
-        spinney.CARTRegressor().fit(large, large[:, 0])
+    with pytest.raises(ValueError, match="AdaBoostRegressor needs all rows at one worker; set it to 'one'"):
+        spinney.AdaBoostRegressor().fit(large, large[:, 0])
+    with pytest.raises(ValueError, match="missing='surrogate' needs all rows at one worker; set it to 'one'"):
+        spinney.CARTRegressor(missing="surrogate").fit(large, large[:, 0])
     del large
     assert count_keys(client) == 0
 

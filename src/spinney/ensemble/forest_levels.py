@@ -377,11 +377,6 @@ class LevelForest(ForestGrowth):
             for one, mine, value in zip(units, found, values, strict=True)
         ]
 
-    def bag_target(self, units: BagUnits, values: Ints, truth: NDArray[np.float64]) -> Target:
-        """The target of some rows of a bag."""
-        target = self.plan.target
-        return target._replace(values=values, truth=truth, bits=target.bits - units.n_excess)
-
     def seed_of(self, tree: int) -> int:
         """What the nodes of a tree draw by."""
         return draw_key(self.plan.seed, GROWTH, tree)
@@ -390,7 +385,7 @@ class LevelForest(ForestGrowth):
         """The top of a tree, with its root."""
         plan = self.plan
         params = replace(plan.params, seed=self.seed_of(units.tree))
-        target = self.bag_target(units, np.zeros(1, SUM), np.zeros(1))
+        target = bag_target(plan.target, units, np.zeros(1, SUM), np.zeros(1))
         root = TopNode(units.n_rows, 0, root_key(params.seed), units.totals)
         weights = units.weights._replace(values=np.ones(1, SUM))
         codes = plan.codes._replace(rows=np.zeros((1, plan.codes.rows.shape[1]), CODE))
@@ -469,36 +464,54 @@ class LevelForest(ForestGrowth):
         is_short: bool,
         verbose: bool,
     ) -> Iterator[tuple[int, Tree]]:
-        """Gather the rows below the tops, then grow the subtrees of one tree after the other, and put it together."""
+        """Grow the subtrees below the tops, of one tree after the other, and put it together."""
         nodes = [[k for k, node in enumerate(top.top) if node.state == GATHER] for top in tops]
+        below = self.grow_pieces(units, tops, nodes, kernels, n_workers, is_short=is_short, verbose=verbose)
+        for one, top, found, grown in zip(units, tops, pieces, below, strict=True):
+            found.update(grown)
+            tree = join_pieces(top, found, one.scale)
+            found.clear()
+            yield one.tree, tree
+
+    def grow_pieces(
+        self,
+        units: list[BagUnits],
+        tops: list[TopGrowth],
+        nodes: list[list[int]],
+        kernels: Any,
+        n_workers: int,
+        *,
+        is_short: bool,
+        verbose: bool,
+    ) -> Iterator[dict[int, Piece]]:
+        """What is below some nodes of each top, tree by tree: their rows are gathered in files first."""
         places = [(t, k) for t, mine in enumerate(nodes) for k in mine]
         sizes = [tops[t].top[k].n_rows for t, k in places]
         first = dict(zip(places, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
         files = self.open_rows(sum(sizes))
         try:
             self.gather(units, tops, nodes, first, files, kernels)
-            for t, (one, top, found) in enumerate(zip(units, tops, pieces, strict=True)):
+            for t in range(len(units)):
+                grown: dict[int, Piece] = {}
 
                 def work(task: int, control: Ints, t: int = t) -> Piece:
                     k = nodes[t][task]
                     return self.grow_below(units[t], tops[t].top[k], files, first[t, k], kernels, control)
 
-                def take(task: int, piece: Piece, t: int = t) -> None:
-                    pieces[t][nodes[t][task]] = piece
+                def take(task: int, piece: Piece, t: int = t, grown: dict[int, Piece] = grown) -> None:
+                    grown[nodes[t][task]] = piece
 
                 run_tasks(
                     work,
                     len(nodes[t]),
                     max(min(n_workers, len(nodes[t])), 1),
                     on_done=take,
-                    label=f"growing tree {one.tree}",
+                    label=f"growing tree {units[t].tree}",
                     unit="subtrees",
                     verbose=verbose,
                     is_short=is_short,
                 )
-                tree = join_pieces(top, found, one.scale)
-                found.clear()
-                yield one.tree, tree
+                yield grown
         finally:
             files.close()
 
@@ -528,20 +541,40 @@ class LevelForest(ForestGrowth):
                         at[t, k] += hi - lo
 
     def grow_below(self, units: BagUnits, node: TopNode, files: Any, first: int, kernels: Any, control: Ints) -> Piece:
-        """Grow what is below a node, on its rows."""
-        plan, n = self.plan, node.n_rows
+        """Grow what is below a node, on its rows in files."""
+        n = node.n_rows
         record = files.read_rows(CODES, first, n)
-        codes: Codes = plan.codes._replace(rows=record.view(CODE).reshape(n, -1))
         weight = None if self.bags.weights.is_unit else files.read_rows(WEIGHT, first, n)
         truth = files.read_rows(TRUTH, first, n)
         bag = BagPart(np.arange(n, dtype=np.int32), files.read_rows(COUNT, first, n), truth, weight)
-        addends = self.bags.addends(bag, units)
-        weights = units.weights._replace(values=np.ones(1, SUM) if units.weights.is_unit else addends[1])
-        growth = SubtreeGrowth(codes, self.bag_target(units, addends[0], truth), weights, plan.params, kernels)
-        growth.control = control
-        growth.begin(node, units.scale)
-        growth.run()
-        return growth.take_piece()
+        return grow_on_rows(self.plan, self.bags, units, node, record.view(CODE).reshape(n, -1), bag, kernels, control)
+
+
+def grow_on_rows(
+    plan: Plan,
+    bags: PartBags,
+    units: BagUnits,
+    node: TopNode,
+    rows: NDArray[np.uint16],
+    bag: BagPart,
+    kernels: Any,
+    control: Ints,
+) -> Piece:
+    """Grow what is below a node, on its rows: their codes, and their part of the bag."""
+    codes: Codes = plan.codes._replace(rows=rows)
+    addends = bags.addends(bag, units)
+    weights = units.weights._replace(values=np.ones(1, SUM) if units.weights.is_unit else addends[1])
+    target = bag_target(plan.target, units, addends[0], bag.truth)
+    growth = SubtreeGrowth(codes, target, weights, plan.params, kernels)
+    growth.control = control
+    growth.begin(node, units.scale)
+    growth.run()
+    return growth.take_piece()
+
+
+def bag_target(target: Target, units: BagUnits, values: Ints, truth: NDArray[np.float64]) -> Target:
+    """The target of some rows of a bag."""
+    return target._replace(values=values, truth=truth, bits=target.bits - units.n_excess)
 
 
 class LevelTree(LevelForest):

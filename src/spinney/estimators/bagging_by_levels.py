@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from spinney.ensemble.subspaces import Bags
-from spinney.estimators.bags_on_disk import DiskBags, find_tree_gap, plan_trees, read_arrays
+from spinney.estimators.bags_on_disk import find_tree_gap, plan_trees, read_arrays
 from spinney.estimators.cart import count_features, is_fast
 from spinney.estimators.checkpoints import open_checkpoint
 from spinney.estimators.checks import draw_seed, weigh_classes
@@ -19,11 +19,13 @@ from spinney.estimators.other_members import list_templates
 from spinney.estimators.training import TrainingData
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spinney.ensemble.forest import Plan
+    from spinney.estimators.bags_on_disk import DiskBags
     from spinney.estimators.training import BagRows
     from spinney.model.fitted_bagging import FittedBagging
-    from spinney.scale.plan import FitPlan, TopGrowing
-    from spinney.scale.store import Store
+    from spinney.scale.plan import TopGrowing
 
 
 def plan_bags(model: Any) -> TopGrowing:
@@ -49,19 +51,22 @@ def find_bagging_gap(model: Any, tree: Any) -> str | None:
     return find_tree_gap(tree) or next((name for name, is_gap in gaps.items() if is_gap), None)
 
 
-def fit_bagging_by_levels(model: Any, store: Store, plan: FitPlan, strata: Any) -> FittedBagging:
-    """Fit a bag of CART trees to a table on disk without holding its rows."""
+def fit_bagging_by_levels(model: Any, open_rows: Callable[[Any], DiskBags], strata: Any) -> FittedBagging:
+    """Fit a bag of CART trees to rows on disk, or at the workers of a cluster, without holding them.
+
+    open_rows: gives these, for trees such as it is told.
+    """
     templates = list_templates(model, model._default())  # noqa: SLF001
     base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
     base._validate_params()  # noqa: SLF001
-    fit = DiskBags(model, base, store, plan)
+    fit = open_rows(base)
     arrays = read_arrays(model, fit.labels, None, strata)
     if getattr(base, "class_weight", None) is not None and arrays.y is None:
         arrays = arrays._replace(y=fit.read_target())
     mark, seed = fit.mark(), draw_seed(model.random_state)
     checkpoint = open_checkpoint(model, seed, None, lambda: mark_bag_data(mark, *arrays[1:]))
     seed = seed if checkpoint is None else checkpoint.seed
-    draw, left = model._draw_rows(store.n_rows, *arrays[1:], seed)  # noqa: SLF001
+    draw, left = model._draw_rows(fit.store.n_rows, *arrays[1:], seed)  # noqa: SLF001
     schema = fit.table.schema
     bags = Bags(draw, model._make_spaces(seed, schema.n_features), seed)  # noqa: SLF001
     mark += mark_weights(left)

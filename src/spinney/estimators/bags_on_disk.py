@@ -8,6 +8,7 @@ them. All else does not depend on the number of rows.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.forest import Plan
     from spinney.estimators.checkpoints import Checkpoint
+    from spinney.estimators.training import Effort
     from spinney.scale.coded_blocks import CodedBlocks
     from spinney.scale.plan import FitPlan
     from spinney.scale.store import Store
     from spinney.scale.stored_table import StoredTable
     from spinney.tree.forest import Forest
+    from spinney.tree.structure import Legend
 
 CRITERIA = ("gini", "entropy", "misclassification", "squared_error")  # whose sums tell all that a search asks for
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
@@ -132,8 +135,8 @@ class TargetFiles:
         self.weights = fix_weights(weight, n_rows)
         if not self.weights.is_whole:
             raise ValueError(
-                "trees from disk that see weights need whole numbers, and a plain bootstrap draws by any: scale them, "
-                "or raise memory= to have the rows in memory"
+                "trees that see weights need whole numbers where rows are not in one memory, and a plain bootstrap "
+                "draws by any: scale them, or have the rows there (raise memory=; of a cluster, plan 'one')"
             )
         self.largest = 0.0
         self.files = RowFiles(find_folder(labels.store), size, n_rows)
@@ -242,34 +245,49 @@ class DiskBags:
         model, n_trees = self.model, self.n_trees
         rows = TargetFiles(self.labels, weight, self.n_classes, kind.count_bits)
         effort = estimate_effort(self.seconds)._replace(most_workers=self.plan.n_workers)
-        try:
-            with self.code(rows, effort.kernels) as blocks:
-                criterion = own_name(self.tree.criterion)
-                legend = make_legend(self.table.schema, model._labels, blocks.has_missing, criterion)  # noqa: SLF001
-                shared = share(BagRows(outline_codes(blocks), rows.weights, rows.target, legend, effort), rows.largest)
-                n_workers = effort.count_workers(parameter(model, "n_jobs", 1), blocks.n_blocks)
-                sums = None
-                if y is not None and shared.has_oob:
-                    sums = OutOfBagSums(y, self.n_classes, shared.has_weight, shared.shift)
-                engine = DiskEngine(blocks, rows.files, n_workers)
-                folder = find_folder(self.store)
-                try:
-                    budget = share_room(self.plan, blocks, n_workers)
-                    growth = kind(shared, legend, engine, budget, lambda n: RowFiles(folder, 1, n), sums)
-                    with keeping_trees(checkpoint, growth, self.table.schema, n_trees, effort.kernels):
-                        verbose = bool(parameter(model, "verbose", False))
-                        forest = growth.run(0, n_trees, effort.kernels, n_workers, is_short=False, verbose=verbose)
-                    return growth, forest
-                finally:
-                    engine.close()
-        finally:
-            rows.files.close()
+        with contextlib.ExitStack() as stack:
+            stack.callback(rows.files.close)
+            codes = stack.enter_context(self.code(rows, effort.kernels))
+            criterion = own_name(self.tree.criterion)
+            legend = make_legend(self.table.schema, model._labels, codes.has_missing, criterion)  # noqa: SLF001
+            shared = share(BagRows(codes, rows.weights, rows.target, legend, effort), rows.largest)
+            sums = None
+            if y is not None and shared.has_oob:
+                sums = OutOfBagSums(y, self.n_classes, shared.has_weight, shared.shift)
+            growth, n_workers = stack.enter_context(self.open(kind, shared, legend, rows, effort, sums))
+            with keeping_trees(checkpoint, growth, self.table.schema, n_trees, effort.kernels):
+                verbose = bool(parameter(model, "verbose", False))
+                forest = growth.run(0, n_trees, effort.kernels, n_workers, is_short=False, verbose=verbose)
+            return growth, forest
 
-    def code(self, rows: TargetFiles, kernels: Any) -> CodedBlocks:
-        """The codes of the rows, on disk."""
+    @contextlib.contextmanager
+    def code(self, rows: TargetFiles, kernels: Any) -> Iterator[Codes]:
+        """Code the rows, on disk; what the codes stand for."""
         assert self.plan.memory is not None
         memory = self.plan.memory // CUT_SHARE
-        return code_blocks(self.table, rows.weights.values, int(self.tree.max_bins), kernels, memory=memory)
+        with code_blocks(self.table, rows.weights.values, int(self.tree.max_bins), kernels, memory=memory) as blocks:
+            self.blocks = blocks
+            yield outline_codes(blocks)
+
+    @contextlib.contextmanager
+    def open(
+        self,
+        kind: type[LevelForest],
+        shared: Plan,
+        legend: Legend,
+        rows: TargetFiles,
+        effort: Effort,
+        sums: OutOfBagSums | None,
+    ) -> Iterator[tuple[LevelForest, int]]:
+        """What grows the trees, once the rows are coded, and by how many threads of this process."""
+        n_workers = effort.count_workers(parameter(self.model, "n_jobs", 1), self.blocks.n_blocks)
+        engine = DiskEngine(self.blocks, rows.files, n_workers)
+        folder = find_folder(self.store)
+        try:
+            budget = share_room(self.plan, self.blocks, n_workers)
+            yield kind(shared, legend, engine, budget, lambda n: RowFiles(folder, 1, n), sums), n_workers
+        finally:
+            engine.close()
 
 
 def outline_codes(blocks: CodedBlocks) -> Codes:

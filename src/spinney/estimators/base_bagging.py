@@ -6,6 +6,7 @@ fit:   X, y ──► make_bagging_draw, Subspaces ──► Bags ──► CART
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -22,6 +23,8 @@ from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.bagging_by_levels import fit_bagging_by_levels, plan_bags
+from spinney.estimators.bags_on_cluster import ClusterBags
+from spinney.estimators.bags_on_disk import DiskBags
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.estimators.checkpoints import Checkpoint
+    from spinney.estimators.cluster_rows import ClusterRows
     from spinney.estimators.training import BagRows, Effort
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
@@ -225,7 +229,7 @@ class Bagging(Estimator[FittedBagging]):
             if is_scanned(X):
                 store, plan = open_store(self, X, y, sample_weight, groups)
                 if plan.by_levels:
-                    self._fitted = fit_bagging_by_levels(self, store, plan, strata)
+                    self._fitted = fit_bagging_by_levels(self, lambda tree: DiskBags(self, tree, store, plan), strata)
                     return self
                 X, y, sample_weight, groups = give_rows(store, plan)
             data = open_training(self, X, y, sample_weight)
@@ -254,6 +258,16 @@ class Bagging(Estimator[FittedBagging]):
                 )
             self._fitted = self._fit_others(templates, data, bags, old, params)
             return self
+
+    def _fit_spread(self, rows: ClusterRows, others: dict[str, Any]) -> None:
+        """Fit to rows at the workers of a cluster; others: arguments of `fit` beside X, y and weights."""
+        self._validate_params()
+        with contextlib.ExitStack() as stack:
+
+            def open_rows(tree: Any) -> ClusterBags:
+                return stack.enter_context(contextlib.closing(ClusterBags(self, tree, rows, others.get("groups"))))
+
+            self._fitted = fit_bagging_by_levels(self, open_rows, others.get("strata"))
 
     def _draw_rows(
         self,

@@ -6,6 +6,7 @@ after: methods are functions of the `FittedForest`, in `model`
 
 from __future__ import annotations
 
+import contextlib
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,6 +14,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney.ensemble.sampling import Draw
+from spinney.estimators.bags_on_cluster import ClusterBags
+from spinney.estimators.bags_on_disk import DiskBags
 from spinney.estimators.base import Estimator, find_outputs_fault
 from spinney.estimators.cart import SHARED_CONSTRAINTS, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from spinney.estimators.cluster_rows import ClusterRows
     from spinney.estimators.training import TrainingData
     from spinney.model.ensemble_theory import ErrorParts, VarianceParts
     from spinney.model.importance_table import ImportanceTable
@@ -146,7 +150,7 @@ class BaseForest(Estimator[FittedForest]):
             if is_scanned(X):
                 store, plan = open_store(self, X, y, sample_weight, groups)
                 if plan.by_levels:
-                    self._fitted = fit_forest_by_levels(self, store, plan, strata)
+                    self._fitted = fit_forest_by_levels(self, DiskBags(self, self, store, plan), strata)
                     self.n_outputs_ = 1
                     return self
                 X, y, sample_weight, groups = give_rows(store, plan)
@@ -155,6 +159,13 @@ class BaseForest(Estimator[FittedForest]):
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
             self.n_outputs_ = 1 if data.y.ndim == 1 else data.y.shape[1]
             return self
+
+    def _fit_spread(self, rows: ClusterRows, others: dict[str, Any]) -> None:
+        """Fit to rows at the workers of a cluster; others: arguments of `fit` beside X, y and weights."""
+        self._validate_params()
+        with contextlib.closing(ClusterBags(self, self, rows, others.get("groups"))) as fit:
+            self._fitted = fit_forest_by_levels(self, fit, others.get("strata"))
+        self.n_outputs_ = 1
 
     def _read_bags(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, strata: Any

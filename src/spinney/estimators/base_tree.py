@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,6 +15,8 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from spinney._criteria import own_name
 from spinney._elementary import log
 from spinney._types import MAX_CODES
+from spinney.estimators.bags_on_cluster import ClusterBags
+from spinney.estimators.bags_on_disk import DiskBags
 from spinney.estimators.base import Classifier, Estimator, Regressor
 from spinney.estimators.cart_by_levels import grow_cart_by_levels
 from spinney.estimators.checks import (
@@ -68,10 +71,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from spinney.estimators.cluster_rows import ClusterRows
     from spinney.model.predictors import TreePredictor
     from spinney.reading.explaining import Explanation
-    from spinney.scale.plan import FitPlan
-    from spinney.scale.store import Store
     from spinney.table.sparse import Values
 
 GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on codes
@@ -228,7 +230,7 @@ class TreeEstimator(Estimator[FittedTree]):
                 self._validate_params()
                 store, plan = open_store(self, X, y, sample_weight)
                 if plan.by_levels and not trace:
-                    return self._fit_by_levels(store, plan)
+                    return self._fit_by_levels(DiskBags(self, self, store, plan))
                 X, y, sample_weight, _ = give_rows(store, plan)
             training = self._open_training(X, y, sample_weight)
             is_traced = self.trace if trace is None else trace
@@ -260,9 +262,16 @@ class TreeEstimator(Estimator[FittedTree]):
         options = {name: parameters[name] for name in OPTIONS[method]}
         return prune_tree(tree, method, options, self._criterion, training, rows)
 
-    def _fit_by_levels(self, store: Store, plan: FitPlan) -> Self:
-        """Grow and prune the tree of a table on disk without holding its rows."""
-        tree, schema = grow_cart_by_levels(self, store, plan, self._draw_seed())
+    def _fit_spread(self, rows: ClusterRows, others: dict[str, Any]) -> None:
+        """Fit to rows at the workers of a cluster; others: nothing, where a tree grows so."""
+        del others
+        self._validate_params()
+        with contextlib.closing(ClusterBags(self, self, rows)) as fit:
+            self._fit_by_levels(fit)
+
+    def _fit_by_levels(self, fit: DiskBags) -> Self:
+        """Grow and prune the tree of rows on disk, or at workers, without holding them."""
+        tree, schema = grow_cart_by_levels(self, fit, self._draw_seed())
         pruned = self._prune_grown(tree, choose_method(self.pruning, self.ccp_alpha), None)
         classes = None if self._labels is None else self.classes_
         self._keep(FittedTree(pruned.tree, schema, classes, pruned.pruning))

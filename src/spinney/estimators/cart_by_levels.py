@@ -11,14 +11,14 @@ import numpy as np
 from spinney.ensemble.forest import Plan
 from spinney.ensemble.forest_levels import LevelTree
 from spinney.ensemble.sampling import whole_draw
-from spinney.estimators.bags_on_disk import DiskBags, find_tree_gap, plan_trees, read_arrays
+from spinney.estimators.bags_on_disk import find_tree_gap, plan_trees, read_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spinney.estimators.bags_on_disk import DiskBags
     from spinney.estimators.training import BagRows
-    from spinney.scale.plan import FitPlan, TopGrowing
-    from spinney.scale.store import Store
+    from spinney.scale.plan import TopGrowing
     from spinney.table.schema import Schema
     from spinney.tree.structure import Tree
 
@@ -35,16 +35,15 @@ def plan_cart(model: Any, count: Callable[[Any, int], int]) -> TopGrowing:
     return plan_trees(model, partial(count, model.max_features), int(model.max_bins), gap)
 
 
-def grow_cart_by_levels(model: Any, store: Store, plan: FitPlan, seed: int) -> tuple[Tree, Schema]:
-    """Grow a tree of CART on a table on disk, not pruned, and what its columns mean."""
-    fit = DiskBags(model, model, store, plan)
+def grow_cart_by_levels(model: Any, fit: DiskBags, seed: int) -> tuple[Tree, Schema]:
+    """Grow a tree of CART on rows on disk, or at the workers of a cluster, not pruned, and what its columns mean."""
     arrays = read_arrays(model, fit.labels, model._class_weight, None)  # noqa: SLF001
     if arrays.weight is not None and not np.all(arrays.weight > 0.0):
         raise ValueError(
-            f"{type(model).__name__} from disk needs weights above 0: leave rows of weight 0 out of the table, or "
-            "raise memory= to have the rows in memory"
+            f"{type(model).__name__} of rows that are not in one memory needs weights above 0: leave rows of weight 0 "
+            "out of the table, or have them there (raise memory=; of a cluster, plan 'one')"
         )
-    n_rows, schema = store.n_rows, fit.table.schema
+    n_rows, schema = fit.store.n_rows, fit.table.schema
     grower = model._make_grower(schema, seed)  # noqa: SLF001
     params = replace(grower.params, **grower.limits.for_rows(n_rows))
 

@@ -2,7 +2,7 @@
 
 arguments ──take_apart──► partitions, measured ──choose_way──► one:   rows ──fit_slice──► the model
 ├─► trees: codes ──grow_range──► trees ──► the model
-└─► levels: codes of parts ──work──► sums ──► the model
+└─► levels: codes of parts ──work──► sums ──► the model (forests: and rows below the top of a tree ──► pieces of it)
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from spinney.estimators.cluster_tasks import (
     vote,
 )
 from spinney.estimators.forest_checkpoint import check_leaf_rows, take_trees
+from spinney.estimators.parameters import parameter
 from spinney.model.container import read
 from spinney.scale.cluster.choice import LEVELS, ONE, TREES, choose_way, refuse_beyond
 from spinney.scale.cluster.cluster_line import ClusterLine
@@ -186,11 +187,17 @@ def find_spread_gap(estimator: Any, arguments: dict[str, Any]) -> str | None:
     growing = estimator._level_growing()  # noqa: SLF001
     if growing is None or not hasattr(estimator, "_fit_spread"):
         return f"{type(estimator).__name__} needs all rows at one worker"
-    if growing.gap is not None:
-        return f"{growing.gap} needs all rows at one worker"
     if not isinstance(arguments.get("X"), Place):
         return "X is not on the cluster"
-    return "init_score needs all rows at one worker" if "init_score" in arguments else None
+    gaps = {
+        "keep_members=True": bool(parameter(estimator, "keep_members", False)),
+        "missing='surrogate'": parameter(estimator, "missing", None) == "surrogate",
+        "leaf_model='linear'": parameter(estimator, "leaf_model", None) == "linear",
+        "init_score": "init_score" in arguments,
+        "trace=True": bool(arguments.get("trace")),
+    }
+    gap = growing.gap or next((name for name, is_gap in gaps.items() if is_gap), None)
+    return None if gap is None else f"{gap} needs all rows at one worker"
 
 
 def bare(estimator: Any) -> Any:
@@ -211,27 +218,38 @@ def take_model(estimator: Any, attributes: dict[str, Any]) -> None:
 
 def fit_at_one(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
     """Fit on one worker; the state of the generator after it."""
-    folder = getattr(estimator, "checkpoint", None)
-    if folder is None:
-        job = Job(bare(estimator), opened.arguments, state)
-        result: FitResult = engine.run("fit", fit_slice, (job, None), opened.rows)
-    else:
-        if getattr(estimator, "max_time", None) is not None:
-            raise ValueError("max_time and checkpoint do not go together on a cluster: set one of them to None")
-        kept = KeptFile(Path(folder))
-        saved = kept.find()
-        while True:
-            job = Job(bare(estimator), opened.arguments, state, slice_seconds=SECONDS)
-            result = engine.run("fit", fit_slice, (job, saved), opened.rows)
-            if result.model is not None:
-                break
-            saved = result.saved
-            assert saved is not None
-            kept.write(saved)
-        kept.remove()
+    is_eager = bool(getattr(estimator, "verbose", False))
+    with ClusterLine(engine, None, sum(next(iter(opened.lengths), ())), is_eager=is_eager) as line:
+        engine.on_idle = line.show
+        try:
+            result = run_at_one(engine, estimator, opened, state)
+        finally:
+            engine.on_idle = None
     take_model(estimator, vars(result.model))
     repeat(result.warnings)
     return result.state
+
+
+def run_at_one(engine: Engine, estimator: Any, opened: Opened, state: Any) -> FitResult:
+    """The model that one worker fits, after as many slices as it takes."""
+    folder = getattr(estimator, "checkpoint", None)
+    if folder is None:
+        job = Job(bare(estimator), opened.arguments, state)
+        whole: FitResult = engine.run("fit", fit_slice, (job, None), opened.rows)
+        return whole
+    if getattr(estimator, "max_time", None) is not None:
+        raise ValueError("max_time and checkpoint do not go together on a cluster: set one of them to None")
+    kept = KeptFile(Path(folder))
+    saved = kept.find()
+    while True:
+        job = Job(bare(estimator), opened.arguments, state, slice_seconds=SECONDS)
+        result: FitResult = engine.run("fit", fit_slice, (job, saved), opened.rows)
+        if result.model is not None:
+            kept.remove()
+            return result
+        saved = result.saved
+        assert saved is not None
+        kept.write(saved)
 
 
 class KeptFile:
@@ -340,7 +358,8 @@ def fit_by_trees(engine: Engine, estimator: Any, opened: Opened, state: Any) -> 
         plan = growth.plan
         growth.out_of_bag = OutOfBagSums(prepared.y, plan.target.n_classes, plan.has_weight, plan.shift)
     checkpoint = open_checkpoint(estimator, growth.plan.seed, None, lambda: prepared.bag_data)
-    with ClusterLine(engine, prepared.n_trees, is_eager=bool(estimator.verbose)) as line:
+    n_rows, is_eager = growth.plan.draw.n_rows, bool(estimator.verbose)
+    with ClusterLine(engine, prepared.n_trees, n_rows, is_eager=is_eager) as line:
         engine.on_idle = line.show
         engine.compile_first()
         forest = grow_apart(engine, sown, prepared, checkpoint, line.show)

@@ -1,4 +1,4 @@
-"""A fit of a forest whose rows stay on disk: see `bags_on_disk`."""
+"""A fit of a forest whose rows stay on disk, or at workers: see `bags_on_disk` and `bags_on_cluster`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.ensemble.sampling import make_draw
-from spinney.estimators.bags_on_disk import DiskBags, find_tree_gap, plan_trees, read_arrays
+from spinney.estimators.bags_on_disk import find_tree_gap, plan_trees, read_arrays
 from spinney.estimators.cart import count_features
 from spinney.estimators.checkpoints import open_checkpoint
 from spinney.estimators.checks import draw_seed
@@ -21,9 +21,8 @@ from spinney.scale.plan import TopGrowing
 
 if TYPE_CHECKING:
     from spinney.ensemble.forest import Plan
+    from spinney.estimators.bags_on_disk import DiskBags
     from spinney.model.fitted_forest import FittedForest
-    from spinney.scale.plan import FitPlan
-    from spinney.scale.store import Store
 
 
 def plan_tops(model: Any) -> TopGrowing:
@@ -43,14 +42,13 @@ def find_forest_gap(model: Any) -> str | None:
     return find_tree_gap(model) or next((name for name, is_gap in gaps.items() if is_gap), None)
 
 
-def fit_forest_by_levels(model: Any, store: Store, plan: FitPlan, strata: Any) -> FittedForest:
-    """Fit a forest to a table on disk without holding its rows."""
-    fit = DiskBags(model, model, store, plan)
+def fit_forest_by_levels(model: Any, fit: DiskBags, strata: Any) -> FittedForest:
+    """Fit a forest to rows on disk, or at the workers of a cluster, without holding them."""
     arrays = read_arrays(model, fit.labels, row_class_weight(model), strata)
     mark, seed = fit.mark(), draw_seed(model.random_state)
     checkpoint = open_checkpoint(model, seed, None, lambda: mark_bag_data(mark, *arrays[1:]))
     seed = seed if checkpoint is None else checkpoint.seed
-    draw, left = make_draw(draw_params(model), store.n_rows, *arrays[1:], seed)
+    draw, left = make_draw(draw_params(model), fit.store.n_rows, *arrays[1:], seed)
 
     def share(rows: BagRows, largest: float) -> Plan:
         data = TrainingData(fit.columns, fit.table, np.array([largest]), arrays.weight)

@@ -10,6 +10,7 @@ RowTables ──code_part──► codes ──place_rows──► PlacedRows, o
 from __future__ import annotations
 
 import hashlib
+import pickle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,15 @@ import numpy as np
 from spinney._jit import kernels as choose_kernels
 from spinney._jit.choice import compiled
 from spinney._warnings import collecting
+from spinney.ensemble.boosting_levels import Y
+from spinney.ensemble.part_bags import TRUTH
 from spinney.estimators.checks import check_numbers, check_y
 from spinney.estimators.fingerprints import HASHED_ROWS
 from spinney.scale.block_bundles import sample_rows, share_bytes
 from spinney.scale.block_coding import BlockCoder
 from spinney.scale.cluster.level_parts import PlacedRows
 from spinney.scale.cluster.row_ranges import Joining, Range, take_range
+from spinney.scale.cluster.tree_parts import PlacedTrees
 from spinney.scale.column_cuts import cut_sorted
 from spinney.scale.layout import BLOCK_ROWS
 from spinney.scale.sorted_runs import Piece, SortedRuns, add_up, sort_values
@@ -86,6 +90,33 @@ class RowRule(NamedTuple):
         """Target and weights of the rows to learn from, and which these are; None: all."""
         assert self.meaning is not None
         return self.meaning.read(*self.labels(tables))
+
+    def mass(self, weight: Any) -> NDArray[np.int64]:
+        """Weights in fixed point."""
+        assert self.weights is not None
+        return fix_block(weight, self.weights)
+
+
+class TreeRule(NamedTuple):
+    """How target and weights of a part are read by trees on bags, which keep every row."""
+
+    labels_rule: RowRule
+    weights: Weights  # without values
+    exponent: int | None  # of numbers, whose targets are in units of 2**exponent; None: classes
+    truth: Floats | None = None  # where weights are not 1: both come from the client, which has weighed classes
+    weight: NDArray[np.int64] | None = None
+
+    def rows(self, tables: RowTables) -> tuple[Floats, NDArray[np.int64] | None, None]:
+        """Target and weights of the rows."""
+        if self.truth is not None:
+            return self.truth, self.weight, None
+        y, _ = self.labels_rule.labels(tables)
+        return y if self.exponent is None else np.ldexp(y, -self.exponent), None, None
+
+    def mass(self, weight: Any) -> NDArray[np.int64]:
+        """Weights in fixed point, which they are in."""
+        found: NDArray[np.int64] = weight
+        return found
 
 
 def lay_tables(
@@ -156,10 +187,13 @@ def read_labels(given: list[Any]) -> tuple[int, Floats, Floats | None]:
 
 
 def hash_part(given: list[Any]) -> list[bytes]:
-    """Hashes of the blocks of rows of a part, as `fingerprints` has them; given: the part, the schema, the rule."""
-    tables, schema, rule = given
+    """Hashes of the blocks of rows of a part, as `fingerprints` has them.
+
+    given: the part, the schema, the rule, and the type that the target is hashed in.
+    """
+    tables, schema, rule, dtype = given
     digests = [hashlib.sha256() for _ in range(0, tables.n_rows, HASHED_ROWS)]
-    for values in (*read_columns_of(tables, schema), rule.labels(tables)[0]):
+    for values in (*read_columns_of(tables, schema), rule.labels(tables)[0].astype(dtype)):
         for k, digest in enumerate(digests):
             digest.update(values[k * HASHED_ROWS : (k + 1) * HASHED_ROWS].data)
     return [digest.digest() for digest in digests]
@@ -199,12 +233,12 @@ class SortedColumn(NamedTuple):
 
 
 def sort_columns(
-    tables: RowTables, schema: Schema, rule: RowRule, group: list[tuple[int, range]]
+    tables: RowTables, schema: Schema, rule: RowRule | TreeRule, group: list[tuple[int, range]]
 ) -> list[SortedColumn]:
     """Sort some features of a part; group: columns, and the features of each."""
     _, weight, kept = rule.rows(tables)
     assert rule.weights is not None
-    mass = None if weight is None or rule.weights.is_unit else fix_block(weight, rule.weights)
+    mass = None if weight is None or rule.weights.is_unit else rule.mass(weight)
     found = []
     with collecting():
         table, columns = open_part(tables, schema)
@@ -261,7 +295,7 @@ class Coding(NamedTuple):
     """How values become codes."""
 
     schema: Schema
-    rule: RowRule
+    rule: RowRule | TreeRule
     cuts: list[Cuts]
     outline: Bins
 
@@ -271,7 +305,7 @@ class CodedPart(NamedTuple):
 
     codes: NDArray[np.uint8]
     y: Floats
-    weight: Floats | None
+    weight: Any  # float64, or int64 of trees on bags; None: 1 each
 
     def take(self, first: int, last: int) -> CodedPart:
         """Rows that follow each other."""
@@ -337,6 +371,28 @@ class PlacedOutline(NamedTuple):
 
 def place_rows(number: int, first: int, how: PlacedOutline, ranges: list[Range], coded: list[CodedPart]) -> PlacedRows:
     """A part of rows to learn from, cut into blocks; ranges: of the coded parts, those rows that it has."""
+    return PlacedRows(number, first, cut_blocks(how, ranges, coded, Y), how.outline, how.n_scores)
+
+
+def place_trees(
+    number: int, first: int, how: PlacedOutline, ranges: list[Range], coded: list[CodedPart], known: list[Any]
+) -> PlacedTrees:
+    """The same for trees on bags; known: see `tree_parts.list_known`."""
+    placed = PlacedTrees(number, first, cut_blocks(how, ranges, coded, TRUTH), how.outline)
+    placed.known = known
+    return placed
+
+
+def take_known(content: bytes) -> list[Any]:
+    """What all tasks on bags share, at a worker."""
+    known: list[Any] = pickle.loads(content)  # noqa: S301  (of the client of this cluster, as every task is)
+    return known
+
+
+def cut_blocks(
+    how: PlacedOutline, ranges: list[Range], coded: list[CodedPart], name: str
+) -> list[dict[str, NDArray[Any]]]:
+    """Some rows of coded parts in blocks; name: of the target."""
     n_rows = sum(one.last - one.first for one in ranges)
     blocks = []
     for lo in range(0, n_rows, BLOCK_ROWS):
@@ -351,9 +407,9 @@ def place_rows(number: int, first: int, how: PlacedOutline, ranges: list[Range],
         codes = np.concatenate([piece.codes for piece in pieces])
         if how.sharing is not None:
             codes = share_bytes(codes, how.sharing.bins, how.outline, how.sharing.bundles)
-        block = {"codes": codes, "y": np.concatenate([piece.y for piece in pieces])}
+        block = {"codes": codes, name: np.concatenate([piece.y for piece in pieces])}
         weights = [piece.weight for piece in pieces if piece.weight is not None]
         if weights:
             block["weight"] = np.concatenate(weights)
         blocks.append(block)
-    return PlacedRows(number, first, blocks, how.outline, how.n_scores)
+    return blocks

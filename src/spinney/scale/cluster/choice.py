@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney._cost import COMPILED_SHARE, growing_seconds
+from spinney._types import MAX_CODES
 from spinney.scale.memory import show_bytes
-from spinney.scale.plan import READING_BYTES, peak_bytes
+from spinney.scale.plan import EDGE_BYTES, READING_BYTES, peak_bytes
 from spinney.table.binning import lay_out
+from spinney.table.coding import row_stride
 
 if TYPE_CHECKING:
     from spinney.scale.cluster.collections import PartSize
@@ -125,9 +127,10 @@ def count_bytes(estimator: Any, way: str, n_rows: int, n_features: int, table: i
     growing: GrowingBytes = estimator._growing_bytes  # noqa: SLF001
     if way == LEVELS:
         share = max(threads, default=1) / max(sum(threads), 1)  # of the rows that it has
-        width = lay_out([1] * max(n_features, 1))[2]
+        width = lay_out([1] * max(n_features, 1))[2] if growing.has_bins else 2 * row_stride(max(n_features, 1))
         rows = math.ceil(n_rows * share)
-        return math.ceil(2 * table * share) + rows * (2 * width + LEVEL_STATE) + READING_BYTES
+        edges = 0 if growing.has_bins else EDGE_BYTES * n_features * min(n_rows, MAX_CODES)
+        return math.ceil(2 * table * share) + rows * (2 * width + LEVEL_STATE) + edges + READING_BYTES
     n_grown = max(threads, default=1) if way == TREES or growing.is_shared_out else 1
     peak = peak_bytes(growing, max(n_rows, 1), max(n_features, 1), n_grown)
     return table + max(table, peak)  # partitions and the table that they make; then the table and the fit

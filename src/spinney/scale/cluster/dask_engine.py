@@ -323,6 +323,11 @@ class DaskEngine(Engine):
         self.look()
         return max(self.n_threads, 1)
 
+    def memory_each(self) -> int | None:
+        """Bytes of memory for each thread, of the worker with least; None: no limit."""
+        limits = [int(facts["memory_limit"] or 0) // facts["nthreads"] for facts in self.list_workers().values()]
+        return min(limits, default=0) or None
+
     def threads_each(self) -> int:
         """Threads of each worker, where all have as many."""
         each = set(self.client.nthreads().values())

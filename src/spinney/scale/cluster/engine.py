@@ -136,6 +136,10 @@ class Engine(ABC):
         """How many threads a task may use, one task for each worker; 1 where workers differ."""
         return 1
 
+    def memory_each(self) -> int | None:
+        """Bytes of memory for each thread, of the worker with least; None: no limit."""
+        return None
+
     def drop(self, tickets: Iterable[Any]) -> None:  # noqa: B027
         """Forget tasks that are under way: nobody wants their results any more."""
 

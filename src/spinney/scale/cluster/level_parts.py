@@ -41,48 +41,48 @@ if TYPE_CHECKING:
 RAW = "raw"  # scores, the one array that is not made by a task
 FAN = 8  # sums that are added up by one task, and at most by the client
 STATE_BYTES = 40  # of a row: scores and sums, before and after a step, and its node
-COMPILED, ANY, EDGES = "compiled", "any", "edges"
+COMPILED, ANY = "compiled", "any"
 
 
 # --- Tasks on their way ---------------------------------------------------------------------------------------
 
 
 class _Pickler(pickle.Pickler):
-    """Kernels, and the values behind codes, are not sent: whoever is told to do a task has its own."""
+    """Kernels, and what a part has, are not sent: whoever is told to do a task has its own."""
 
-    def __init__(self, buffer: io.BytesIO, edges: NDArray[np.float64] | None) -> None:
+    def __init__(self, buffer: io.BytesIO, known: Sequence[Any]) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
-        self.edges = edges
+        self.places = {id(one): k for k, one in enumerate(known) if one is not None}
 
-    def persistent_id(self, obj: Any) -> str | None:
-        if obj is self.edges and obj is not None:
-            return EDGES
+    def persistent_id(self, obj: Any) -> str | int | None:
+        if id(obj) in self.places:
+            return self.places[id(obj)]
         if not isinstance(obj, Kernels):
             return None
         return ANY if obj is interpreted() else COMPILED
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, buffer: io.BytesIO, edges: NDArray[np.float64] | None) -> None:
+    def __init__(self, buffer: io.BytesIO, known: Sequence[Any]) -> None:
         super().__init__(buffer)
-        self.edges = edges
+        self.known = known
 
     def persistent_load(self, name: Any) -> Any:
-        if name == EDGES:
-            return self.edges
+        if isinstance(name, int):
+            return self.known[name] if name < len(self.known) else None
         return compiled() if name == COMPILED else choose_kernels(0.0)
 
 
-def pack(value: Any, edges: NDArray[np.float64] | None = None) -> bytes:
-    """A task, or anything that has kernels inside, as bytes; edges: of the codes, which a part has."""
+def pack(value: Any, known: Sequence[Any] = ()) -> bytes:
+    """A task, or anything that has kernels inside, as bytes; known: what those have who are told, such as edges."""
     buffer = io.BytesIO()
-    _Pickler(buffer, edges).dump(value)
+    _Pickler(buffer, known).dump(value)
     return buffer.getvalue()
 
 
-def unpack(content: bytes, edges: NDArray[np.float64] | None = None) -> Any:
-    """What `pack` was given, with the kernels of this process, and these edges."""
-    return _Unpickler(io.BytesIO(content), edges).load()
+def unpack(content: bytes, known: Sequence[Any] = ()) -> Any:
+    """What `pack` was given, with the kernels of this process, and with what is known here in the place of the same."""
+    return _Unpickler(io.BytesIO(content), known).load()
 
 
 class Order(NamedTuple):
@@ -163,7 +163,7 @@ class PlacedRows:
 
     def unpack(self, content: bytes) -> Any:
         """A task for this part."""
-        return unpack(content, self.outline.edges)
+        return unpack(content, [self.outline.edges])
 
     def begin(self, base: bytes) -> list[dict[str, NDArray[Any]]]:
         """What is known of the rows when a round begins, from the trees so far."""
@@ -296,14 +296,14 @@ class LevelParts:
         Of `PlacedRows`, in the order of the rows.
     start : float64 (n_raw,)
         Scores before the first round.
-    edges : float64 (2, n_codes)
-        What codes stand for, see `Bins`: the parts have it too, and it is not sent.
+    known : sequence
+        What the parts have too, and is not sent: the edges of codes, see `Bins`.
     """
 
     def __init__(
-        self, engine: Engine, parts: list[Held], start: NDArray[np.float64], edges: NDArray[np.float64] | None = None
+        self, engine: Engine, parts: list[Held], start: NDArray[np.float64], known: Sequence[Any] = ()
     ) -> None:
-        self.engine, self.parts, self.start, self.edges = engine, parts, start, edges
+        self.engine, self.parts, self.start, self.known = engine, parts, start, known
         self.number = 0
         self.steps: list[bytes] = []  # of the round
         self.beginning: Beginning | None = None
@@ -311,6 +311,14 @@ class LevelParts:
         self.gone = set(range(len(parts)))  # those that are to begin anew
         self.control: NDArray[np.int64] | None = None
         self.n_rebuilt = -len(parts)
+
+    def pack(self, task: Any, reads: Sequence[str]) -> bytes:
+        """A step, as bytes."""
+        return self.pack_value((task, list(reads)))
+
+    def pack_value(self, value: Any) -> bytes:
+        """Anything for who has what the parts have, as bytes."""
+        return pack(value, self.known)
 
     def begin_round(self, beginning: Beginning) -> None:
         """See `tree.levels.Engine`."""
@@ -329,7 +337,7 @@ class LevelParts:
     def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
         """What a task that keeps nothing gives for each part, in their order, of as many as are asked for."""
         self.control = control
-        step = pack((task, list(reads)), self.edges)
+        step = self.pack(task, reads)
         for k in range(len(self.parts)):
             found: Any = StateGone((k,))
             while isinstance(found, StateGone):
@@ -342,7 +350,7 @@ class LevelParts:
         self.control = control
         self.check_stop()
         self.number += 1
-        step = pack((task, list(reads)), self.edges)
+        step = self.pack(task, reads)
         waiting, total, is_first = self.group(list(range(len(self.parts)))), None, True
         while waiting:
             again = []
