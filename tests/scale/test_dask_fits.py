@@ -1,5 +1,6 @@
 """Fits of Dask collections: files equal to those of the tables in memory, byte for byte, and nothing left behind."""
 
+import time
 import warnings
 
 import dask
@@ -336,3 +337,39 @@ def test_warnings_of_workers_come_at_the_users_line():
         with dask.config.set({"spinney.plan": way}), pytest.warns(UserWarning, match="were in every bag") as caught:
             model.fit(ddf[FEATURES], ddf["y"])
         assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("kind", ["permutation", "conditional"])
+def test_permutation_importance_is_that_of_the_tables(kind, client):
+    ddf = cut_frame(FRAME, 4)
+    X, y = dask.compute(ddf[FEATURES], ddf["y"])
+    model = spinney.RandomForestClassifier(n_estimators=30, oob_score=True, random_state=0).fit(X, y)
+    there, here = model.importance(kind, ddf[FEATURES], ddf["y"]), model.importance(kind, X, y)
+    assert there.feature == here.feature
+    assert np.array_equal(there.importance, here.importance)
+    assert np.array_equal(there.std_error, here.std_error)
+    assert count_keys(client) == 0
+
+
+def test_memory_of_workers_is_given_back_after_large_fits(client, monkeypatch):
+    """The system gets back what was freed, a moment later, since the user's rows may go then too."""
+    asked = []
+    monkeypatch.setattr("spinney.scale.cluster.workers.trim_memory", lambda: asked.append(True))
+    monkeypatch.setattr("spinney.scale.cluster.workers.TRIM_SECONDS", 0.01)
+    ddf = cut_frame(FRAME, 3)
+    model = spinney.CARTClassifier(max_depth=2)
+    model.fit(ddf[FEATURES], ddf["y"])
+    time.sleep(0.3)
+    assert asked == []
+    monkeypatch.setattr("spinney.estimators.cluster_fits.TRIMMED_BYTES", 0)
+    model.fit(ddf[FEATURES], ddf["y"])
+    end = time.monotonic() + 10
+    while len(asked) < len(client.nthreads()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(asked) == len(client.nthreads())
+
+
+def test_trimming_is_for_systems_that_can():
+    from spinney.scale.cluster.workers import trim_memory
+
+    trim_memory()

@@ -26,6 +26,7 @@ from spinney.estimators.cluster_tasks import (
     Job,
     SentTree,
     Sown,
+    call_method,
     describe_sown,
     fit_slice,
     give,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 TASK_SECONDS = 1.0  # that a task takes at least, where trees are quick: a task costs the scheduler a millisecond
 MOST_TREES = 64  # of a task
+TRIMMED_BYTES = 32 << 20  # of a table, from which on workers give memory back after a fit
 NOT_APART = "its trees are not grown apart from each other"
 VOTED = 8  # trees of a checkpoint that are sent back to vote, at once
 
@@ -81,12 +83,14 @@ def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str
     client = find_client()
     if client is None:
         return fit(estimator, **put_together(with_places, compute_here(collections.values())))
-    with all_or_nothing(estimator), DaskEngine(client) as engine:
+    with all_or_nothing(estimator), contextlib.ExitStack() as stack, DaskEngine(client) as engine:
         estimator._validate_params()  # noqa: SLF001
         engine.check_workers()
         opened = open_collections(engine, estimator, with_places, collections)
         refuse_beyond(opened.plan, type(estimator).__name__)
         state = take_state(getattr(estimator, "random_state", 0))
+        if opened.plan.table_bytes > TRIMMED_BYTES:
+            stack.callback(engine.trim)
         end = DOERS[opened.plan.way](engine, estimator, opened, state)
         set_state(getattr(estimator, "random_state", 0), end)
         return estimator
@@ -211,6 +215,22 @@ def take_model(estimator: Any, attributes: dict[str, Any]) -> None:
     for name in vars(estimator).keys() - parameters.keys():
         delattr(estimator, name)
     vars(estimator).update({name: value for name, value in attributes.items() if name not in parameters})
+
+
+def call_at_one(estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
+    """What a method of a fitted model says of collections: the same as of the tables that `compute` gives."""
+    with_places, collections = take_apart(arguments)
+    client = find_client()
+    if client is None:
+        return getattr(estimator, method)(**put_together(with_places, compute_here(collections.values())))
+    with DaskEngine(client) as engine:
+        engine.check_workers()
+        pieces = [cut(collection, name) for name, collection in collections.items()]
+        parts = [[Part(delayed) for delayed in of.parts] for of in pieces]
+        rows = engine.hold("rows", join_tables, [of._replace(parts=[]) for of in pieces], parts)
+        found, warnings = engine.run(method, call_method, (estimator, method, with_places), rows)
+    repeat(warnings)
+    return found
 
 
 # --- one worker -------------------------------------------------------------------------------------------------

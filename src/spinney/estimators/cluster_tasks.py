@@ -107,6 +107,13 @@ def fit_slice(tables: list[Any], part: tuple[Job, bytes | None]) -> FitResult:
         return FitResult(model, None, state(), warnings)
 
 
+def call_method(tables: list[Any], part: tuple[Any, str, dict[str, Any]]) -> tuple[Any, list[Any]]:
+    """What a method of a fitted model says of tables, and its warnings."""
+    estimator, method, arguments = part
+    with collecting() as warnings:
+        return getattr(as_worker(estimator), method)(**put_together(arguments, tables)), warnings
+
+
 def as_worker(estimator: Any) -> Any:
     """A copy that uses the threads of this worker, and says nothing."""
     estimator = copy.copy(estimator)

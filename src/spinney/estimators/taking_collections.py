@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PREDICTING = ("predict", "predict_proba", "predict_log_proba", "decision_function", "apply")
+AT_ONE = ("importance",)  # what takes all rows at once, and so goes to one worker
 MARK = "takes_collections"  # of a method that has been wrapped
 STAGED = {
     "staged_predict": "predict",
@@ -29,7 +30,12 @@ STAGED = {
 
 def take_collections(cls: type) -> None:
     """Let the methods that a class has of its own take collections; called once or twice, it does the same."""
-    ways = {"fit": wrap_fit, **dict.fromkeys(PREDICTING, wrap_predicting), **dict.fromkeys(STAGED, wrap_staged)}
+    ways = {
+        "fit": wrap_fit,
+        **dict.fromkeys(PREDICTING, wrap_predicting),
+        **dict.fromkeys(STAGED, wrap_staged),
+        **dict.fromkeys(AT_ONE, wrap_whole),
+    }
     for name, wrap in ways.items():
         method = vars(cls).get(name)
         if method is None:
@@ -99,6 +105,21 @@ def wrap_staged(method: Callable[..., Any]) -> Callable[..., Any]:
         from spinney.estimators.lazy_predictions import predict_stages
 
         return predict_stages(self, STAGED[method.__name__], X, args, named)
+
+    return wrapped
+
+
+def wrap_whole(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, at a worker that has joined the collections."""
+    parameters = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
+        if not has_collection((*args, *named.values())):
+            return method(self, *args, **named)
+        from spinney.estimators.cluster_fits import call_at_one
+
+        return call_at_one(self, method.__name__, {**dict(zip(parameters, args, strict=False)), **named})
 
     return wrapped
 

@@ -7,7 +7,9 @@ actors, no scattered data and no sockets.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import threading
 import time
 import warnings
 from collections import deque
@@ -15,7 +17,14 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError, find_home
-from spinney.scale.cluster.workers import compare_workers, describe_process, lacks_kernels, run_alike, write_down
+from spinney.scale.cluster.workers import (
+    compare_workers,
+    describe_process,
+    lacks_kernels,
+    run_alike,
+    trim_later,
+    write_down,
+)
 from spinney.scale.scan import tell
 
 if TYPE_CHECKING:
@@ -332,6 +341,15 @@ class DaskEngine(Engine):
         """Threads of each worker, where all have as many."""
         each = set(self.client.nthreads().values())
         return max(each) if len(each) == 1 else 1
+
+    def trim(self) -> None:
+        """Have workers give memory back to the system; nobody waits for it, since one may have been stopped."""
+
+        def ask() -> None:
+            with contextlib.suppress(Exception):  # the cluster may be gone meanwhile
+                self.client.run(trim_later, on_error="ignore")
+
+        threading.Thread(target=ask, name="spinney-trim", daemon=True).start()
 
     def close(self) -> None:
         """Let go of everything on the cluster."""
