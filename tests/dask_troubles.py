@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -58,12 +59,29 @@ class Trouble:
         self.client.restart()
 
     def grow_and_shrink(self):
-        self.cluster.scale(3)
-        self.client.wait_for_workers(3)
         self.cluster.scale(1)
+        self.cluster.scale(4)
+        self.client.wait_for_workers(4)
+        self.cluster.scale(2)
+
+    def eat(self):
+        """One takes more memory than it may, and its nanny ends it."""
+        self.client.run(eat_memory, workers=[next(iter(self.client.nthreads()))])
 
     def stop(self):
         os.kill(self.pids()[0], signal.SIGSTOP)  # and nobody wakes it: its heartbeats end
+
+
+def eat_memory():
+    """Take 40 MB more twenty times a second, until this process is ended."""
+
+    def fill():
+        held = []
+        while True:
+            held.append(b"x" * 40_000_000)
+            time.sleep(0.05)
+
+    threading.Thread(target=fill, daemon=True).start()
 
 
 TROUBLES = ["kill_one", "kill_all", "kill_again_and_again", "retire", "restart", "grow_and_shrink", "stop"]

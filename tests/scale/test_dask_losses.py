@@ -48,10 +48,10 @@ def start_cluster(n_workers, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["trees", "one"])
+@pytest.mark.parametrize("way", ["trees", "levels", "one"])
 @pytest.mark.parametrize("name", TROUBLES)
 def test_the_model_is_the_same_whatever_goes(name, way, tmp_path, monkeypatch):
-    model = clone(FOREST) if way == "trees" else spinney.GradientBoostingRegressor(n_estimators=150, random_state=0)
+    model = clone(FOREST) if way != "one" else spinney.GradientBoostingRegressor(n_estimators=150, random_state=0)
     if way == "one":
         model.set_params(checkpoint=tmp_path / "run")
         monkeypatch.setattr("spinney.estimators.cluster_fits.SECONDS", 0.3)
@@ -66,6 +66,30 @@ def test_the_model_is_the_same_whatever_goes(name, way, tmp_path, monkeypatch):
             assert model_bytes(fitted, tmp_path) == alone
             n_fits += 1
         trouble.join()
+        assert count_keys(client) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["levels", "trees"])
+def test_a_worker_over_its_memory_limit_is_one_that_goes(way, tmp_path):
+    """Its nanny ends it; the fit goes on, and the next one does."""
+    model = spinney.RandomForestRegressor(n_estimators=12, random_state=1)
+    alone = model_bytes(clone(model).fit(X, Y), tmp_path)
+    with (
+        dask.config.set({"spinney.plan": way}),
+        start_cluster(2, memory_limit="1 GB") as cluster,
+        Client(cluster) as client,
+    ):
+        before = set(client.run(os.getpid).values())
+        trouble = threading.Timer(1.0, Trouble(client, cluster).eat)
+        trouble.start()
+        end = time.monotonic() + 120
+        while set(client.run(os.getpid, on_error="ignore").values()) >= before:
+            assert model_bytes(clone(model).fit(LAZY_X, LAZY_Y), tmp_path) == alone
+            assert time.monotonic() < end
+        trouble.join()
+        client.wait_for_workers(2, timeout=60)
+        assert model_bytes(clone(model).fit(LAZY_X, LAZY_Y), tmp_path) == alone
         assert count_keys(client) == 0
 
 
