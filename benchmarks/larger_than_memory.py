@@ -82,7 +82,7 @@ def list_parts(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.parquet"), key=lambda path: int(path.stem.partition("-")[2]))
 
 
-def boost(source: Any, y: Any = None) -> Any:
+def boost(source: Any, y: Any = None, n_jobs: int | None = 1) -> Any:
     """Our model."""
     from spinney import GradientBoostingClassifier
 
@@ -94,7 +94,7 @@ def boost(source: Any, y: Any = None) -> Any:
         subsample=1.0,
         max_features=None,
         random_state=0,
-        n_jobs=1,
+        n_jobs=n_jobs,
     )
     return model.fit(source, y)
 
