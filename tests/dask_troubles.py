@@ -85,6 +85,8 @@ def eat_memory():
 
 
 TROUBLES = ["kill_one", "kill_all", "kill_again_and_again", "retire", "restart", "grow_and_shrink", "stop"]
+TTL: dict[str, dict[str, str]] = {name: {} for name in TROUBLES}
+TTL["stop"] = {"distributed.scheduler.worker-ttl": "6s"}  # of others too, on a busy machine: the shorter, the more go
 
 
 def die_in_step(given, number, once):

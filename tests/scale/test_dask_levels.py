@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import spinney
 from dask_tables import FEATURES, count_keys, cut_frame, make_frame
-from dask_troubles import TROUBLES, Trouble, die_in_step, quiet_dask, take_chunk
+from dask_troubles import TROUBLES, TTL, Trouble, die_in_step, quiet_dask, take_chunk
 from disk_tables import model_bytes
 from spinney.scale.cluster import level_parts
 from spinney.scale.cluster.engine import LostError
@@ -230,7 +230,7 @@ def test_the_model_is_the_same_whatever_goes(name, tmp_path):
     model = clone(BOOSTING).set_params(n_estimators=30)
     alone = model_bytes(clone(model).fit(X, Y), tmp_path)
     with (
-        dask.config.set({"distributed.scheduler.worker-ttl": "4s"}),
+        dask.config.set(TTL[name]),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import spinney
 from dask_tables import count_keys
-from dask_troubles import TROUBLES, Trouble, quiet_dask
+from dask_troubles import TROUBLES, TTL, Trouble, quiet_dask
 from disk_tables import model_bytes
 from spinney.estimators import cluster_tasks
 from spinney.scale.cluster.engine import LostError
@@ -56,8 +56,7 @@ def test_the_model_is_the_same_whatever_goes(name, way, tmp_path, monkeypatch):
         model.set_params(checkpoint=tmp_path / "run")
         monkeypatch.setattr("spinney.estimators.cluster_fits.SECONDS", 0.3)
     alone = model_bytes(clone(model).set_params(checkpoint=None).fit(X, Y), tmp_path)
-    ttl = {"distributed.scheduler.worker-ttl": "4s", "spinney.plan": way}
-    with dask.config.set(ttl), start_cluster(2) as cluster, Client(cluster) as client:
+    with dask.config.set({"spinney.plan": way, **TTL[name]}), start_cluster(2) as cluster, Client(cluster) as client:
         trouble = threading.Timer(2.0, getattr(Trouble(client, cluster), name))
         trouble.start()
         begun, n_fits = time.monotonic(), 0
