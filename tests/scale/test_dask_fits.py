@@ -244,7 +244,7 @@ def test_a_worker_of_another_version_is_named(monkeypatch):
     with pytest.raises(workers.OtherWorkerError, match=r"worker tcp://c:3 cannot load Spinney \(ImportError"):
         workers.compare_workers(here, {"tcp://c:3": ImportError("no module")})
     workers.compare_workers(here, {"tcp://d:4": ConnectionResetError("it was killed")})  # no other version, but gone
-    monkeypatch.setitem(workers._described, "processor", "abacus")
+    monkeypatch.setattr(workers, "_described", [workers.write_down({**here, "processor": "abacus"})])
     with pytest.raises(workers.OtherWorkerError, match=r"worker inproc://.* processor is abacus"):
         spinney.CARTRegressor().fit(ddf[FEATURES], ddf["z"])
 

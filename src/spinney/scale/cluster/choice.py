@@ -149,5 +149,5 @@ def refuse_beyond(plan: ClusterPlan, name: str) -> None:
         f"{name} needs {show_bytes(plan.worker_bytes)} on one worker for {plan.n_rows:,} rows and {plan.n_features} "
         f"features, and the largest has {show_bytes(plan.memory)}: start workers with more memory (one large worker in "
         "place of several small ones on a host), drop columns, or write the rows to Parquet and fit "
-        "spinney.scan('*.parquet', target=...) on one machine, which reads them in blocks"
+        "spinney.scan('*.parquet', target=..., memory='4GB') on one machine, which reads them in blocks"
     )

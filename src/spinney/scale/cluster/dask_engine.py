@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.2
 LINGER_SECONDS = 0.005  # that more results are waited for once one has come: one message fetches all of them
+SEND_SECONDS = 0.001  # between two messages of the client, of which Dask sends one in 10 ms: passes are as short
 LOOK_SECONDS = 1.0  # between two looks at which workers there are
 TELL_SECONDS = 10.0  # without any worker, after which it is said
 LONGEST_SECONDS = 300.0  # without any worker, after which it is given up
@@ -88,6 +89,8 @@ class DaskEngine(Engine):
         self.n_keys = 0
         self.done: SimpleQueue[Any] = SimpleQueue()
         self.running: set[Any] = set()
+        self.spent: list[Any] = []  # futures whose results have come; let go of once the next tasks are under way
+        self.hurry()
         self.helds: dict[int, Held] = {}
         self.parts: list[Part] = []
         self.lacking: list[str] = []  # a worker of each host without kernels
@@ -99,6 +102,13 @@ class DaskEngine(Engine):
         self.looked = self.told = float("-inf")
         self.seen = time.monotonic()
         self.look()
+
+    def hurry(self) -> None:
+        """Have the client send at once what it is told, as far as Dask lets us."""
+        self.stream: Any = getattr(self.client, "scheduler_comm", None)
+        self.interval = getattr(self.stream, "interval", None)
+        if self.interval is not None:
+            self.stream.interval = min(self.interval, SEND_SECONDS)
 
     # --- workers ---
 
@@ -180,6 +190,7 @@ class DaskEngine(Engine):
 
     def wait(self) -> list[tuple[Any, Outcome]]:
         """What has become of the tasks that have ended."""
+        self.spent.clear()  # a message of its own, after which Dask would wait before it sends the next tasks
         futures = []
         try:
             futures.append(self.done.get(timeout=POLL_SECONDS))
@@ -193,6 +204,7 @@ class DaskEngine(Engine):
             self.look()  # and raises where there is nobody to wait for
         futures = [future for future in futures if future in self.running]  # one that was dropped may still report
         self.running.difference_update(futures)
+        self.spent += futures
         outcomes = self.judge(futures)
         self.doubtful += [future.key for future, outcome in outcomes if isinstance(outcome, Lost)]
         self.n_first = max(self.n_first - sum(isinstance(outcome, Done) for _, outcome in outcomes), 0)
@@ -354,6 +366,9 @@ class DaskEngine(Engine):
     def close(self) -> None:
         """Let go of everything on the cluster."""
         self.drop(list(self.running))
+        self.spent.clear()
+        if self.interval is not None:
+            self.stream.interval = self.interval
         self.release([*self.helds.values(), *self.parts])
         self.helds, self.parts = {}, []
         left = {key for key in list(self.client.futures) if f"-{self.id}-" in str(key)}  # which a traceback may hold
