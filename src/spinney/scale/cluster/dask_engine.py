@@ -14,7 +14,7 @@ import time
 import warnings
 from collections import deque
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError, find_home
 from spinney.scale.cluster.workers import (
@@ -105,7 +105,7 @@ class DaskEngine(Engine):
 
     def hurry(self) -> None:
         """Have the client send at once what it is told, as far as Dask lets us."""
-        self.stream: Any = getattr(self.client, "scheduler_comm", None)
+        self.stream = cast("Any", getattr(self.client, "scheduler_comm", None))
         self.interval = getattr(self.stream, "interval", None)
         if self.interval is not None:
             self.stream.interval = min(self.interval, SEND_SECONDS)
