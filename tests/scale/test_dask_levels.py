@@ -80,6 +80,21 @@ def test_the_file_is_that_of_the_table_in_memory(name, n_parts, client, tmp_path
     assert count_keys(client) == 0
 
 
+@pytest.mark.parametrize("name", ["classes", "forest"])
+def test_workers_of_two_threads_have_a_part_each(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinney.estimators.level_tasks.BLOCK_ROWS", 4096)  # two blocks, for the two threads
+    model, target, _ = MODELS[name]
+    expected = clone(model).fit(FRAME[FEATURES], FRAME[target])
+    ddf = cut_frame(FRAME, 5)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        fitted = clone(model).fit(ddf[FEATURES], ddf[target])
+        assert count_keys(client) == 0
+    assert model_bytes(fitted, tmp_path) == model_bytes(expected, tmp_path)
+
+
 @pytest.mark.usefixtures("client")
 def test_arrays_of_unknown_lengths_and_targets_here(tmp_path):
     values, y = FRAME[["number", "whole", "holes"]].to_numpy(), FRAME["z"].to_numpy()

@@ -42,7 +42,8 @@ def scan(
 
     Nothing is read until a fit or `store` asks for it. Then the rows are read once, in blocks, and their columns are
     written to a folder: a temporary one (`TMPDIR` says where), or the one that `store` names. The model is that of the
-    same table in memory, to the byte.
+    same table in memory, to the byte. Where there is a client of Dask, and no limit of memory, its workers read Parquet
+    and Arrow files themselves, and fit.
 
     Parameters
     ----------
