@@ -168,3 +168,10 @@ def test_a_forest_goes_on_from_a_checkpoint(alone, tmp_path, monkeypatch):
 def test_what_needs_all_rows_at_once_is_refused(model, more, message):
     with pytest.raises(ValueError, match=message):
         spread_fit(LossyEngine(), clone(model), X, NUMBERS, more)
+
+
+def test_errors_name_the_row_of_the_table():
+    y = NUMBERS.copy()
+    y[5003] = np.nan
+    with pytest.raises(ValueError, match=r"y contains NaN.*row 5003"):
+        spread_fit(LossyEngine(), clone(MODELS["numbers"][0]), X, y)

@@ -21,7 +21,7 @@ from spinney.ensemble.forest_levels import LevelForest, LevelTree, TopBudget
 from spinney.ensemble.part_bags import TRUTH
 from spinney.estimators.bags_on_disk import DiskBags
 from spinney.estimators.checks import open_x
-from spinney.estimators.level_tasks import Coding, PlacedOutline, TreeRule, code_part, place_trees, take_known
+from spinney.estimators.level_tasks import Coding, TreeRule, code_bag_part, place_trees, take_known
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.spread_rows import SpreadLabels, count_placed, cut_spread, mark_parts, open_spread
@@ -73,7 +73,11 @@ class ClusterBags(DiskBags):
         if parameter(model, "oob_score", False):
             find_oob_scorer(model.oob_score)
         self.labels: SpreadLabels = SpreadLabels(model, rows, classes, Path(tempfile.gettempdir()))
-        self.labels.fetch(rows)
+        try:
+            self.labels.fetch(rows)
+        except BaseException:
+            self.close()
+            raise
         store: Any = self.labels.store
         store.groups = groups
         self.store = store
@@ -102,9 +106,10 @@ class ClusterBags(DiskBags):
         schema, rules = self.table.schema, self.list_rules(rows)
         cuts = cut_spread(self.rows, schema, rules, int(self.tree.max_bins))
         outline = outline_of(CODES, cuts, schema.is_categorical)
-        self.outline = PlacedOutline(outline, None, 1)
+        coding = pickle.dumps(Coding(schema, rules[0]._replace(truth=None, weight=None), cuts, outline))
+        self.coding = self.engine.hold("cuts", take_known, coding)
         self.coded = [
-            self.engine.hold("codes", code_part, table, Coding(schema, rule, cuts, outline), turn=k)
+            self.engine.hold("codes", code_bag_part, table, self.coding, rule, turn=k)
             for k, (table, rule) in enumerate(zip(self.rows.tables, rules, strict=True))
         ]
         try:
@@ -112,7 +117,7 @@ class ClusterBags(DiskBags):
                 np.zeros((0, outline.rows.shape[1] // 2), CODE), outline.features, outline.edges, outline.has_missing
             )
         finally:
-            self.engine.release([*self.coded, *self.rows.tables])
+            self.engine.release([self.coding, *self.coded, *self.rows.tables])
 
     @contextlib.contextmanager
     def open(
@@ -132,7 +137,7 @@ class ClusterBags(DiskBags):
         try:
             for _ in self.engine.map("rows", count_placed, ([one] for one in placed)):
                 pass
-            self.engine.release([*self.coded, *self.rows.tables])
+            self.engine.release([self.coding, *self.coded, *self.rows.tables])
             self.engine.compile_first()
             parts = TreeParts(self.engine, placed, known, there)
             growth = KINDS[kind](shared, legend, parts, self.budget(shared), no_files, sums)
@@ -160,7 +165,7 @@ class ClusterBags(DiskBags):
             ranges = find_ranges(lengths, first, min(first + size, n_rows))
             of = [self.coded[one.partition] for one in ranges]
             placed.append(
-                self.engine.hold("rows", place_trees, k, first, self.outline, ranges, of, known, turn=k * each)
+                self.engine.hold("rows", place_trees, k, first, self.coding, ranges, of, known, turn=k * each)
             )
         return placed
 

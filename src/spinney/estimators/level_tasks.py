@@ -374,19 +374,24 @@ def place_rows(number: int, first: int, how: PlacedOutline, ranges: list[Range],
     return PlacedRows(number, first, cut_blocks(how, ranges, coded, Y), how.outline, how.n_scores)
 
 
+def code_bag_part(tables: RowTables, coding: Coding, rule: TreeRule) -> CodedPart:
+    """The same for trees on bags, whose cuts are many: all parts share them, and each has a rule of its own."""
+    return code_part(tables, coding._replace(rule=rule))
+
+
 def place_trees(
-    number: int, first: int, how: PlacedOutline, ranges: list[Range], coded: list[CodedPart], known: list[Any]
+    number: int, first: int, coding: Coding, ranges: list[Range], coded: list[CodedPart], known: list[Any]
 ) -> PlacedTrees:
-    """The same for trees on bags; known: see `tree_parts.list_known`."""
-    placed = PlacedTrees(number, first, cut_blocks(how, ranges, coded, TRUTH), how.outline)
+    """A part of rows for trees on bags; known: see `tree_parts.list_known`."""
+    blocks = cut_blocks(PlacedOutline(coding.outline, None, 1), ranges, coded, TRUTH)
+    placed = PlacedTrees(number, first, blocks, coding.outline)
     placed.known = known
     return placed
 
 
-def take_known(content: bytes) -> list[Any]:
-    """What all tasks on bags share, at a worker."""
-    known: list[Any] = pickle.loads(content)  # noqa: S301  (of the client of this cluster, as every task is)
-    return known
+def take_known(content: bytes) -> Any:
+    """What all tasks on bags share, at a worker: one value, of which each worker has one."""
+    return pickle.loads(content)  # noqa: S301  (of the client of this cluster, as every task is)
 
 
 def cut_blocks(
