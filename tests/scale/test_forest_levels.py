@@ -156,7 +156,10 @@ def test_a_tree_grown_from_disk_is_that_of_the_table(model, target, room, tmp_pa
 
 def test_a_tree_from_disk_takes_no_rows_of_weight_0(room):  # noqa: ARG001
     table = with_column(make_table(5000), "w", np.arange(5000.0))
-    with pytest.raises(ValueError, match="CARTClassifier from disk needs weights above 0: leave rows of weight 0 out"):
+    with pytest.raises(
+        ValueError,
+        match="CARTClassifier of rows that are not in one memory needs weights above 0: leave rows of weight 0 out",
+    ):
         TREE().fit(scan(table, weight="w", drop=["g"]))
 
 
