@@ -398,6 +398,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
             fills_leaves=self._fills_leaves(data.loss),
+            is_squared=self.loss == "squared_error",
+            has_numbers=not data.table.schema.is_categorical.all(),
         )
 
     def _fills_leaves(self, loss: Loss) -> bool:
@@ -420,7 +422,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def _watch_out_of_bag(self, params: BoostParams, size: TableSize) -> OutOfBagCurve | None:
         """What notes the loss of out-of-bag rows: where it is to stop the rounds, or `subsample` was asked for."""
         if self._stops_out_of_bag(params, size):
-            return OutOfBagCurve(stop=OutOfBagStop(is_squared=self.loss == "squared_error"))
+            return OutOfBagCurve(stop=OutOfBagStop(is_squared=size.is_squared))
         is_wanted = size.has_value and params.subsample < 1.0 and self.subsample != AUTO
         return OutOfBagCurve() if is_wanted else None
 
