@@ -414,17 +414,12 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             given["reg_lambda"] = AUTO if self.newton else 0.0
         return choose_params(given, size)
 
-    def _stops_out_of_bag(self, params: BoostParams, size: TableSize) -> bool:
-        """Whether rows outside the bags tell how many rounds to grow: nothing else does, and there are such rows."""
-        is_open = not size.is_counted and self.n_iter_no_change is None
-        return is_open and size.has_value and params.subsample < 1.0
-
     def _watch_out_of_bag(self, params: BoostParams, size: TableSize) -> OutOfBagCurve | None:
-        """What notes the loss of out-of-bag rows: where it is to stop the rounds, or `subsample` was asked for."""
-        if self._stops_out_of_bag(params, size):
+        """What notes the loss of out-of-bag rows: where they alone tell when to stop, or `subsample` was asked for."""
+        has_rows = size.has_value and params.subsample < 1.0
+        if has_rows and not size.is_counted and self.n_iter_no_change is None:
             return OutOfBagCurve(stop=OutOfBagStop(is_squared=size.is_squared))
-        is_wanted = size.has_value and params.subsample < 1.0 and self.subsample != AUTO
-        return OutOfBagCurve() if is_wanted else None
+        return OutOfBagCurve() if has_rows and self.subsample != AUTO else None
 
     def _boost_params(self, n_rows: int, data: BoostingData, chosen: dict[str, Any], power: int) -> BoostParams:
         """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**exponent."""
