@@ -20,6 +20,7 @@ QUESTIONS = (
     "forest",
     "boosting",
     "ranks",
+    "noise",
     "ranking",
     "survival",
     "variants",

@@ -27,6 +27,7 @@ MASKS = (  # what no two machines or runs have in common
     re.compile(r"(?<=\.html )\([\d.]+ (kB|MB)\)"),  # of a report, which has times
     re.compile(r"(?<=^seconds)\s+[\d.]+", re.MULTILINE),
     re.compile(r"(?<=^bytes)\s+[\d,]+", re.MULTILINE),
+    re.compile(r"(?<=^file of)\s+[\d-]+", re.MULTILINE),  # the day
     re.compile(r"on \d+ cores?"),
     re.compile(r"(?<=spinney )\d+\.\S+"),  # the version
 )

@@ -32,6 +32,20 @@ BY_HAND = [  # rows, columns, classes, trees a round: the values in the order of
     ((50_000, 101, 2, 1), (0.1, 250, 31, 20, 101, 0.8, "all", 1.0)),
     ((50_000, 3, 26, 26), (0.1, 250, 31, 20, 3, 0.5, "all", 1 / 13)),
 ]
+SQUARED = [  # the same by the squared error
+    ((12, 1, 0, 1), (0.03, 100, 6, 1, 1, 0.7, "all", 1.0)),
+    ((1000, 20, 0, 1), (0.03, 2000, 15, 1, 10, 0.7, "all", 1.0)),
+    ((5000, 7, 0, 1), (0.03, 2000, 31, 1, 4, 0.7, "all", 1.0)),
+    ((19_999, 9, 0, 1), (0.03, 2000, 31, 1, 5, 0.7, "all", 1.0)),
+    ((20_000, 9, 0, 1), (0.1, 150, 31, 20, 9, 1.0, "all", 1.0)),
+    ((10_000, 10, 0, 3), (0.1, 150, 31, 20, 10, 1.0, "all", 1.0)),  # three outputs
+]
+CATEGORIES = [  # classes, trees a round, whether by the squared error: the share of 1,000 rows, and of 50,000
+    ((2, 1, False), 0.85, 0.8),
+    ((4, 4, False), 0.85, 0.5),
+    ((0, 1, True), 0.85, 1.0),
+    ((0, 1, False), 0.85, 0.8),
+]
 
 
 def choose(*size, **more):
@@ -43,6 +57,28 @@ def test_values_by_hand(size, values):
     found, expected = choose(*size), dict(zip(NAMES, values, strict=True))
     assert found.pop("leaf_rows") == expected.pop("leaf_rows")
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("size", "values"), SQUARED, ids=str)
+def test_values_by_hand_of_the_squared_error(size, values):
+    found, expected = choose(*size, is_squared=True), dict(zip(NAMES, values, strict=True))
+    assert found.pop("leaf_rows") == expected.pop("leaf_rows")
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("kind", "small", "large"), CATEGORIES, ids=str)
+def test_tables_of_categories_alone_draw_more_rows(kind, small, large):
+    n_classes, n_raw, is_squared = kind
+    for n_rows, share in ((1000, small), (50_000, large)):
+        usual, found = (
+            choose(n_rows, 6, n_classes, n_raw, is_squared=is_squared, has_numbers=has) for has in (True, False)
+        )
+        assert found == {**usual, "subsample": share}
+
+
+def test_rounds_that_nobody_judges_draw_rows_of_large_tables():
+    """Drawing by gradients, or dropping trees, was asked for: not all rows."""
+    assert choose(50_000, 6, 0, 1, is_squared=True, has_value=False)["subsample"] == 0.8
 
 
 def test_sizes_follow_whole_numbers():

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import log_loss, mean_pinball_loss
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -44,7 +45,8 @@ def make_noise(n_rows=500, seed=0, n_features=6):
 
 def test_values_follow_the_rows_that_are_learnt_from(kind):
     X, y = make_table(600)
-    chosen = {"learning_rate": 0.03, "n_estimators": 2000, "max_leaf_nodes": 12, "min_samples_leaf": 4,
+    few = (4, 3) if kind is GradientBoostingClassifier else (1, 1)  # rows a leaf, of 600 rows and of 300
+    chosen = {"learning_rate": 0.03, "n_estimators": 2000, "max_leaf_nodes": 12, "min_samples_leaf": few[0],
               "max_features": 3, "subsample": 0.7, "leaf_rows": "all", "reg_lambda": 1.0}  # fmt: skip
     model = kind(random_state=0).fit(X, y)
     assert model.chosen_params_ == chosen
@@ -53,9 +55,9 @@ def test_values_follow_the_rows_that_are_learnt_from(kind):
     assert all(getattr(model, name) == "auto" for name in AUTOMATIC)  # what the user gave is left alone
     weight = np.repeat([1.0, 0.0], 300)
     model = kind(random_state=0, effort=0.1).fit(X, y, weight)
-    assert (model.chosen_params_["max_leaf_nodes"], model.chosen_params_["min_samples_leaf"]) == (8, 3)
+    assert (model.chosen_params_["max_leaf_nodes"], model.chosen_params_["min_samples_leaf"]) == (8, few[1])
     model = kind(random_state=0, effort=0.1, n_iter_no_change=3, validation_fraction=0.5).fit(X, y)
-    assert (model.chosen_params_["max_leaf_nodes"], model.chosen_params_["min_samples_leaf"]) == (8, 3)
+    assert (model.chosen_params_["max_leaf_nodes"], model.chosen_params_["min_samples_leaf"]) == (8, few[1])
 
 
 def test_many_classes_have_longer_steps_and_a_weaker_pull():
@@ -335,8 +337,40 @@ def test_threads_change_no_bit_of_a_large_table(kind):
     models = [kind(random_state=0, effort=0.4, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)]
     assert models[0].chosen_params_["max_features"] == 6
     assert same_forest(*models)
+    if kind is GradientBoostingRegressor:
+        assert models[0].chosen_params_["subsample"] == 1.0
+        assert models[0].n_estimators_ == models[1].n_estimators_ == 60
+        return
     rounds = count_rounds(models[0], X, y)  # of 9,000 rows outside a bag, the first 8,192
     assert models[0].n_estimators_ == models[1].n_estimators_ == (rounds or models[0].chosen_params_["n_estimators"])
+
+
+@pytest.mark.compiled(reason="takes minutes interpreted")
+def test_large_tables_of_numbers_draw_nothing():
+    """Any seed and any order of the rows give one model, and a row of weight 2 is two rows."""
+    X, y = make_noisy(21_000, 0, 0)
+    first = GradientBoostingRegressor(effort=0.1, random_state=0).fit(X, y)
+    assert first.n_estimators_ == 15
+    order = np.random.default_rng(0).permutation(len(y))
+    assert same_forest(GradientBoostingRegressor(effort=0.1, random_state=1).fit(X[order], y[order]), first)
+    settings = {"effort": 0.1, "min_samples_leaf": 1}  # the one limit that counts rows
+    twice = GradientBoostingRegressor(**settings).fit(X, y, np.where(np.arange(len(y)) < 5000, 2.0, 1.0))
+    rows = np.concatenate([np.arange(5000), np.arange(len(y))])
+    np.testing.assert_array_equal(
+        raw_of(GradientBoostingRegressor(**settings).fit(X[rows], y[rows]), X), raw_of(twice, X)
+    )
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_tables_of_categories_alone_are_known_by_their_columns(n_classes):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: pd.Categorical(rng.choice(list("uvw"), 200)) for name in "ab"})
+    y = (X["a"].cat.codes + (X["b"] == "u")).to_numpy() % max(n_classes, 4)
+    y = y % n_classes if n_classes else y.astype(float)
+    kind = GradientBoostingClassifier if n_classes else GradientBoostingRegressor
+    assert kind(effort=0.1).fit(X, y).chosen_params_["subsample"] == 0.85
+    mixed = kind(effort=0.1).fit(X.assign(c=rng.normal(size=200)), y)
+    assert mixed.chosen_params_["subsample"] == (0.5 if n_classes == 3 else 0.7)
 
 
 def test_the_same_seed_gives_the_same_model_and_another_does_not(kind):

@@ -398,6 +398,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
             fills_leaves=self._fills_leaves(data.loss),
+            is_squared=self.loss == "squared_error",
+            has_numbers=not data.table.schema.is_categorical.all(),
         )
 
     def _fills_leaves(self, loss: Loss) -> bool:
@@ -412,17 +414,12 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             given["reg_lambda"] = AUTO if self.newton else 0.0
         return choose_params(given, size)
 
-    def _stops_out_of_bag(self, params: BoostParams, size: TableSize) -> bool:
-        """Whether rows outside the bags tell how many rounds to grow: nothing else does, and there are such rows."""
-        is_open = not size.is_counted and self.n_iter_no_change is None
-        return is_open and size.has_value and params.subsample < 1.0
-
     def _watch_out_of_bag(self, params: BoostParams, size: TableSize) -> OutOfBagCurve | None:
-        """What notes the loss of out-of-bag rows: where it is to stop the rounds, or `subsample` was asked for."""
-        if self._stops_out_of_bag(params, size):
-            return OutOfBagCurve(stop=OutOfBagStop(is_squared=self.loss == "squared_error"))
-        is_wanted = size.has_value and params.subsample < 1.0 and self.subsample != AUTO
-        return OutOfBagCurve() if is_wanted else None
+        """What notes the loss of out-of-bag rows: where they alone tell when to stop, or `subsample` was asked for."""
+        has_rows = size.has_value and params.subsample < 1.0
+        if has_rows and not size.is_counted and self.n_iter_no_change is None:
+            return OutOfBagCurve(stop=OutOfBagStop(is_squared=size.is_squared))
+        return OutOfBagCurve() if has_rows and self.subsample != AUTO else None
 
     def _boost_params(self, n_rows: int, data: BoostingData, chosen: dict[str, Any], power: int) -> BoostParams:
         """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**exponent."""
