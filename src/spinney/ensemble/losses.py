@@ -62,7 +62,7 @@ class RoundRows(NamedTuple):
     gradients: Gradients  # written, by one raw score
     sums: Floats  # (n_blocks, 4), written: see `kernels.boost.gradients`
     probabilities: Floats | None  # (n_raw, n_rows), kept from class to class of a round; None: one raw score
-    is_known: bool = False  # whether the probabilities are those of the scores already
+    is_known: bool = False  # whether these, or the derivatives of log loss, are those of the scores already
 
 
 class Loss:
@@ -494,6 +494,17 @@ class LogLoss(TwoClasses):
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The log-odds of class 1."""
         return np.array([self.log_odds(y, weight)])
+
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """See `Loss.fill`; the loss of the round before may have written them already."""
+        del k
+        if not rows.is_known:
+            self.sum_rows(chosen, rows, np.empty((-(-len(rows.y) // _codes.BLOCK), 2)), lo, hi)
+
+    def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
+        """See `Loss.sum_rows`: derivatives are written by the way, of the same exponentials."""
+        y, raw, gradients, sums = rows[:4]
+        chosen.boost.gradients.fill_log_loss(y, raw[0], lo, hi, gradients, sums, np.empty(_codes.BLOCK), losses)
 
 
 class Exponential(TwoClasses):

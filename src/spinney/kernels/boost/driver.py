@@ -21,6 +21,7 @@ from spinney._types import (
     CONTROL_STOP,
     CURRENT_SLOT,
     DONE,
+    HAS_ADDED,
     HAS_GUESSED,
     MONOTONE,
     N_BATCH,
@@ -215,7 +216,7 @@ def prepare_children(
     part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
     rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
     if is_shared:
-        for shard in range(1, n_shards):
+        for shard in range(1, 1 if frontier.state[HAS_ADDED] != 0 else n_shards):
             add_histogram(histogram, part, frontier.shard_histogram, (shard - 1) * table.histogram_size, table)
     else:
         clear_histogram(histogram, part, table)
@@ -331,7 +332,7 @@ def open_root(
     frontier.is_open[slot] = may_split(slot, nodes, frontier, settings)
     first = slot * table.histogram_size
     if state[PHASE] == SUMMED:
-        for shard in range(1, settings.n_shards):
+        for shard in range(1, 1 if state[HAS_ADDED] != 0 else settings.n_shards):
             add_histogram(
                 frontier.histogram, first, frontier.shard_histogram, (shard - 1) * table.histogram_size, table
             )

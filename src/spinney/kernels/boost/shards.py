@@ -216,6 +216,20 @@ def work_on_shard(
     sum_shard(shard, node, table, source, buffer, nodes, histogram, first)
 
 
+@door
+def add_shards(thread: int, n_threads: int, table: BoostTable, frontier: BoostFrontier) -> None:
+    """Add what all shards have summed to the histogram of the first: a thread does some of the cells."""
+    size = table.histogram_size
+    state = frontier.state
+    lo = np.uint64(size * thread // n_threads)
+    hi = np.uint64(size * (thread + 1) // n_threads)
+    to = np.uint64(state[SMALL_SLOT] * size)
+    for shard in range(n_threads - 1):
+        source = np.uint64(shard * size)
+        for k in range(lo, hi):
+            frontier.histogram[to + k] += frontier.shard_histogram[source + k]
+
+
 @inlined
 def guess_smaller(
     slot: int,
