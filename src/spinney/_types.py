@@ -69,9 +69,9 @@ N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES, CO
 STATE_SIZE = 9
 # of the driver of boosting: what is to be done, slot of the node at hand, its smaller child by a guess (-1: no child
 # will be split) and the slot of that, packed sum of the root, slots in the batch, splits, whether nodes were made ready
-# that may not be needed, whether threads have added up what shards have summed
-PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED, HAS_ADDED = range(7, 16)
-BOOST_STATE_SIZE = 16
+# that may not be needed
+PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(7, 15)
+BOOST_STATE_SIZE = 15
 # phases: pick the next open node, sum and search the root, search it after threads have summed it, search the children
 # of the current node after threads have moved and summed its rows
 PICK, ROOT, SUMMED, CHILDREN = range(4)

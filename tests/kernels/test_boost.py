@@ -319,18 +319,26 @@ def test_codes_in_a_range_are_counted_until_there_are_enough(call, is_wide):
         assert inside + outside <= len(code)
 
 
-def test_cells_of_shards_are_added_by_some_threads(call):
+@pytest.mark.parametrize("n_parts", [1, 4, 60])
+def test_cells_of_shards_are_added_in_parts(call, n_parts):
     """Whoever adds which cells: the first histogram ends as the sum of all."""
     rng = np.random.default_rng(0)
-    size, n_threads, slot = 53, 5, 2
-    first, others = rng.integers(-9, 9, 4 * size), rng.integers(-9, 9, (n_threads - 1) * size)
+    size, n_shards, slot = 53, 5, 2
+    first, others = rng.integers(-9, 9, 4 * size), rng.integers(-9, 9, (n_shards - 1) * size)
     expected = first.copy()
     expected[slot * size : (slot + 1) * size] += others.reshape(-1, size).sum(axis=0)
     state = np.zeros(BOOST_STATE_SIZE, np.int64)
     state[SMALL_SLOT] = slot
-    frontier = SimpleFrontier(first, others, state)
-    for thread in range(n_threads):
-        call("boost.shards", "add_shards", thread, n_threads, SimpleTable(size), frontier)
+    for part in range(n_parts):
+        call(
+            "boost.shards",
+            "add_shards",
+            part,
+            n_parts,
+            n_shards,
+            SimpleTable(size),
+            SimpleFrontier(first, others, state),
+        )
     np.testing.assert_array_equal(first, expected)
 
 

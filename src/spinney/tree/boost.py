@@ -16,7 +16,6 @@ from spinney._types import (
     CURRENT_SLOT,
     DEPTH_FIRST,
     DONE,
-    HAS_ADDED,
     HAS_GUESSED,
     HISTOGRAM_STRIDE,
     IS_CATEGORICAL,
@@ -498,14 +497,16 @@ class BoostGrowth(BoostMemory):
                 None, shard, self.table, self.source, self.buffer, self.nodes, self.frontier, self.scratch[0]
             )
 
-        def add(thread: int) -> None:
-            self.add_shards(None, thread, self.n_shards, self.table, self.frontier)
+        def add(part: int, n_parts: int = self.n_shards) -> None:
+            self.add_shards(None, part, n_parts, self.n_shards, self.table, self.frontier)
 
         self.run(work)
-        has_added = self.n_shards >= ADDED_SHARDS and self.state[SMALL_CHILD] >= 0
-        if has_added:
+        if self.state[SMALL_CHILD] < 0:
+            return
+        if self.n_shards >= ADDED_SHARDS:
             self.run(add)
-        self.state[HAS_ADDED] = has_added
+        else:
+            add(0, 1)
 
     def begin(self, total: int, bag: NDArray[np.int32] | None) -> None:
         """Make the root: all rows of the table, of which `total` is the packed sum, or those of a bag."""
