@@ -488,8 +488,7 @@ class TwoClasses(Loss):
 class LogLoss(TwoClasses):
     """`-log(p)` for the probability `p` of the row's class, `1 / (1 + exp(-raw))` for class 1."""
 
-    name = "log_loss"
-    code = _codes.LOGISTIC
+    name, code = "log_loss", _codes.LOGISTIC
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The log-odds of class 1."""
@@ -497,21 +496,19 @@ class LogLoss(TwoClasses):
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
         """See `Loss.fill`; the loss of the round before may have written them already."""
-        del k
-        if not rows.is_known:
+        if k == 0 and not rows.is_known:
             self.sum_rows(chosen, rows, np.empty((-(-len(rows.y) // _codes.BLOCK), 2)), lo, hi)
 
     def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
         """See `Loss.sum_rows`: derivatives are written by the way, of the same exponentials."""
-        y, raw, gradients, sums = rows[:4]
-        chosen.boost.gradients.fill_log_loss(y, raw[0], lo, hi, gradients, sums, np.empty(_codes.BLOCK), losses)
+        y, (raw,), gradients, sums = rows[:4]
+        chosen.boost.gradients.fill_log_loss(y, raw, lo, hi, gradients, sums, np.empty(_codes.BLOCK), losses)
 
 
 class Exponential(TwoClasses):
     """`exp(raw)` for class 0, `exp(-raw)` for class 1: AdaBoost's loss, of which raw is half the log-odds."""
 
-    name = "exponential"
-    code = _codes.EXPONENTIAL
+    name, code = "exponential", _codes.EXPONENTIAL
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """Half the log-odds of class 1."""
