@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from spinney.table.fixed_point import Weights
 
 UNLIMITED = 2**31 - 1
-SHARE_CELLS = 1 << 19  # rows x features of a node that is worth waking other threads for: some 0.3 ms
+SHARE_CELLS = 1 << 19  # rows x features, those of a byte being one, of a node that is worth waking threads for: 0.3 ms
 ADDED_SHARDS = 12  # from which on threads add up what they have summed, each some of the cells
 BATCH_CELLS = 1 << 14  # rows x features of a node from which on others are made ready beside it
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
@@ -264,6 +264,7 @@ class BoostMemory:
         is_any = table.base >= 0  # the other codes of a bundle follow each other, from 1 on
         n_shared = np.zeros(table.n_narrow, np.int64)
         np.maximum.at(n_shared, table.place[is_any], table.base[is_any] + table.features[N_CODES, is_any] - 1)
+        self.n_summed = max(len(np.unique(place)), 1)  # features that share a byte are summed as one
         self.table = table._replace(
             used=used,
             used_places=np.unique(place[~is_wide]),
@@ -328,8 +329,8 @@ class BoostMemory:
             min_hessian=max(min_hessian, 1),
             most_hessian=most_hessian,
             n_try=n_used if params.max_features is None else min(params.max_features, n_used),
-            share_rows=max(SHARE_CELLS // max(n_used, 1), 2 * self.n_shards * SHARD_ROWS),
-            batch_rows=max(BATCH_CELLS // max(n_used, 1), 1),
+            share_rows=max(SHARE_CELLS // self.n_summed, 2 * self.n_shards * SHARD_ROWS),
+            batch_rows=max(BATCH_CELLS // self.n_summed, 1),
             seed=seed,
             gradient_unit=1.0 / units.gradient,
             hessian_unit=1.0 / units.hessian,
