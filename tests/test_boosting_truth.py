@@ -21,7 +21,7 @@ from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney._threads import Team
 from spinney._types import THRESHOLD
-from spinney.tree.boost import BoostGrowth
+from spinney.tree.boost import SHARE_CELLS, BoostGrowth, limit_workers
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 CLASSES = ["log_loss", "exponential", "four classes"]
@@ -97,6 +97,12 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
         assert same_forest(model, alone), f"{n_jobs} threads"
         assert counts["shares"] > 30
         np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
+
+
+def test_threads_are_not_taken_by_default_for_nodes_that_are_not_worth_it():
+    few, many = SHARE_CELLS // 8 - 1, SHARE_CELLS // 8
+    assert [limit_workers(4, n_jobs, few, 8) for n_jobs in (None, 4, -1)] == [1, 4, 4]
+    assert limit_workers(4, None, many, 8) == 4
 
 
 ENDS = {
