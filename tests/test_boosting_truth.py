@@ -21,7 +21,7 @@ from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney._threads import Team
 from spinney._types import THRESHOLD
-from spinney.tree.boost import BoostGrowth
+from spinney.tree.boost import SHARE_CELLS, BoostGrowth, limit_workers
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 CLASSES = ["log_loss", "exponential", "four classes"]
@@ -79,6 +79,7 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
     monkeypatch.setattr("spinney.estimators.base_boosting.SHARED_ROWS", 1)
     monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", 1)
     monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)
+    monkeypatch.setattr("spinney.tree.boost.ADDED_SHARDS", 4)
     plain, run, counts = BoostGrowth.settings, Team.run, {"shares": 0}
     changes = {"share_rows": {"hands": 1, "batches": 10**9, "both": 300}[way], "batch_rows": 1}
     if way != "hands":
@@ -96,6 +97,39 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
         assert same_forest(model, alone), f"{n_jobs} threads"
         assert counts["shares"] > 30
         np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
+
+
+def test_threads_are_not_taken_by_default_for_nodes_that_are_not_worth_it():
+    few, many = SHARE_CELLS // 8 - 1, SHARE_CELLS // 8
+    assert [limit_workers(4, n_jobs, few, 8) for n_jobs in (None, 4, -1)] == [1, 4, 4]
+    assert limit_workers(4, None, many, 8) == 4
+
+
+ENDS = {
+    "all rows": {},
+    "bags": {"subsample": 0.6},
+    "pruned": {"pruning": "post", "gamma": 3.0},
+    "penalties": {"reg_alpha": 2.0, "reg_lambda": 1.0},
+    "no split": {"min_samples_leaf": 40, "subsample": 0.9},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("weighs", [False, True])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "four classes"])
+def test_a_tree_is_finished_in_one_call_as_step_by_step(monkeypatch, loss, weighs, end):
+    """Few rows are taken leaf by leaf; many in their order, by threads: the numbers are the same."""
+    X, y = make_table(70, loss)
+    weight = np.random.default_rng(0).integers(1, 4, len(X)) / (3.0 if end == "bags" else 1.0) if weighs else None
+    options = {"n_estimators": 3, "max_leaf_nodes": 9, "min_samples_leaf": 3, "leaf_rows": "bag", "random_state": 0}
+    models = []
+    for rows_at_once in (1 << 16, 1):
+        monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", rows_at_once)
+        model = make_model(loss, n_jobs=1, **{"subsample": 1.0, **options, **CATEGORY, **ENDS[end]})
+        models.append(model.fit(X, y, sample_weight=weight))
+    assert same_forest(*models)
+    assert models[0].train_score_.tolist() == models[1].train_score_.tolist()
+    np.testing.assert_array_equal(raw_of(models[0], X), raw_of(models[1], X))
 
 
 @compiled_only

@@ -5,6 +5,7 @@ import math
 import operator
 from fractions import Fraction
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,9 +22,11 @@ from spinney._types import (
     BIN_SUM,
     BIN_WEIGHT,
     BOOST_BIN_ROWS,
+    BOOST_STATE_SIZE,
     HISTOGRAM_STRIDE,
     NARROW_CODES,
     SHARD_ROWS,
+    SMALL_SLOT,
 )
 from spinney.kernels.common.structs import (
     BoostNodes,
@@ -34,6 +37,7 @@ from spinney.kernels.common.structs import (
     Gradients,
     LeafLinks,
     PackedUnits,
+    Range,
     RowSums,
 )
 from spinney.tree.boost import deal_out, make_boost_nodes, make_boost_scratch, packed_units, power_below
@@ -136,6 +140,20 @@ def test_any_scores_are_sorted(scores, random):
 
 
 # ---------------------------------------------------------------------------------------- rows of bytes, and their sums
+
+
+class SimpleTable(NamedTuple):
+    """What `add_shards` reads of a table."""
+
+    histogram_size: int
+
+
+class SimpleFrontier(NamedTuple):
+    """What `add_shards` reads of a frontier."""
+
+    histogram: np.ndarray
+    shard_histogram: np.ndarray
+    state: np.ndarray
 
 
 class RandomRows:
@@ -285,13 +303,43 @@ def test_rows_of_a_shared_byte_are_counted_by_code(call):
     np.testing.assert_array_equal(alone, counts[0])
 
 
-def test_codes_in_a_range_are_counted(call):
-    rows = RandomRows(50, 2)
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_codes_in_a_range_are_counted_until_there_are_enough(call, is_wide):
+    rows = RandomRows(200, 2)
     rows.by_byte[:, 6] %= 6
-    code = rows.by_byte[4:41, 6]
-    for first, last in ((0, 2), (2, 4), (5, 5), (3, 2)):
-        found = call("boost.rows", "count_between", rows.rows, 4, 41, own_bytes(2, 6, False), first, last)
-        assert found == np.count_nonzero((code >= first) & (code <= last))
+    rows.by_byte[:, 7] %= 2
+    code = rows.feature(6, is_wide=is_wide)[4:180]
+    for first, last in ((0, 2), (2, 4), (5, 5), (0, 65_535)):
+        n = np.count_nonzero((code >= first) & (code <= last))
+        ranges = rows.rows, 4, 180, own_bytes(2, 6, is_wide), Range(first, last)
+        assert call("boost.rows", "count_enough", *ranges, 0, 0, 1000) == (n, len(code) - n)
+        assert call("boost.rows", "count_enough", *ranges, 3, 5, 1000) == (n + 3, len(code) - n + 5)
+        inside, outside = call("boost.rows", "count_enough", *ranges, 0, 0, 7)
+        assert (min(inside, outside) >= 7) == (min(n, len(code) - n) >= 7)
+        assert inside + outside <= len(code)
+
+
+@pytest.mark.parametrize("n_parts", [1, 4, 60])
+def test_cells_of_shards_are_added_in_parts(call, n_parts):
+    """Whoever adds which cells: the first histogram ends as the sum of all."""
+    rng = np.random.default_rng(0)
+    size, n_shards, slot = 53, 5, 2
+    first, others = rng.integers(-9, 9, 4 * size), rng.integers(-9, 9, (n_shards - 1) * size)
+    expected = first.copy()
+    expected[slot * size : (slot + 1) * size] += others.reshape(-1, size).sum(axis=0)
+    state = np.zeros(BOOST_STATE_SIZE, np.int64)
+    state[SMALL_SLOT] = slot
+    for part in range(n_parts):
+        call(
+            "boost.shards",
+            "add_shards",
+            part,
+            n_parts,
+            n_shards,
+            SimpleTable(size),
+            SimpleFrontier(first, others, state),
+        )
+    np.testing.assert_array_equal(first, expected)
 
 
 # ------------------------------------------------------------------------------------------------------------ best cuts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney.estimators import training
 from spinney.table.binning import bin_table
-from spinney.table.bundles import bundle_features
+from spinney.table.bundles import bundle_features, list_columns, pack_bits
 from spinney.table.ingest import read_columns
 
 ONE = np.ones(1, np.int64)
@@ -151,3 +151,22 @@ def test_trees_are_the_same_without_bundles(monkeypatch, setting, kind):
         model.fit(X, y, weight)
         found.append(model.predict(X) if kind != "classes" else model.predict_proba(X))
     np.testing.assert_array_equal(*found)
+
+
+def test_rows_by_columns_and_flags_as_bits():
+    rng = np.random.default_rng(0)
+    for n_rows, stride in ((1, 8), (5, 24), (130, 64)):
+        rows = rng.integers(0, 256, (n_rows, stride)).astype(np.uint8)
+        np.testing.assert_array_equal(list_columns(rows), rows.T)
+        np.testing.assert_array_equal(list_columns(rows[::2]), rows[::2].T)
+    for n in (1, 8, 63, 64, 65, 200):
+        flags = rng.random((3, n)) < 0.5
+        bits = pack_bits(flags)
+        assert bits.shape == (3, -(-n // 64))
+        np.testing.assert_array_equal(np.unpackbits(bits.view(np.uint8), axis=1)[:, :n], flags)
+        assert not np.unpackbits(bits.view(np.uint8), axis=1)[:, n:].any()
+
+
+def test_columns_without_a_value_are_no_bundle():
+    bins = bins_of(np.full((9, 3), np.nan))
+    assert bundle_features(bins) is bins

@@ -22,7 +22,7 @@ from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, SMALL_SECONDS, co
 from spinney._jit.decorators import door, fixed, inlined, kernel
 from spinney._jit.process import COMPILE_SECONDS
 from spinney._jit.ready import is_compiled
-from spinney._jit.same_types import SameTypes
+from spinney._jit.same_types import SameDoors, SameTypes
 from spinney._jit.twin import Kernels, interpreted
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "LOAD_SECONDS",
     "SMALL_SECONDS",
     "Kernels",
+    "SameDoors",
     "SameTypes",
     "cache_dir",
     "cache_directory",

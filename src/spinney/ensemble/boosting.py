@@ -11,13 +11,14 @@ or over fixed blocks of rows, so the trees are the same for any number of thread
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._jit import SameTypes
+from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
@@ -25,7 +26,16 @@ from spinney.ensemble.losses import RoundRows
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.ensemble.subspaces import Subspaces
-from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
+from spinney.kernels.common.structs import (
+    Gradients,
+    LeafLinks,
+    LeafSettings,
+    LeafSums,
+    PackedUnits,
+    StoredTrees,
+    TreeEnd,
+    TreeEndSettings,
+)
 from spinney.table.binning import code_mass, rebin
 from spinney.table.row_sums import SUM_BLOCK
 from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units, power_below
@@ -267,10 +277,20 @@ class BoostedTrees:
         It is written over by the next, until `store_tree`. sums: of the true derivatives by leaf, in the units of
         `scale`; given: values of leaves found elsewhere.
         """
-        params, store = self.params, self.store
+        store = self.store
         store.make_room(n_nodes)
         values = np.zeros(n_nodes)
-        settings = LeafSettings(
+        settings = self.leaf_settings(memory, scale)
+        is_finite = self.settle_leaves(
+            given is None, memory.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
+        )
+        self.check_leaves(is_finite=is_finite)
+        return values
+
+    def leaf_settings(self, memory: BoostMemory, scale: PackedUnits) -> LeafSettings:
+        """How the sums of true derivatives by leaf, in the units of `scale`, become values."""
+        params = self.params
+        return LeafSettings(
             n_features=self.columns.n_features,
             gradient_unit=1.0 / scale.gradient,
             hessian_unit=1.0 / scale.hessian,
@@ -278,12 +298,11 @@ class BoostedTrees:
             reg_alpha=params.reg_alpha,
             learning_rate=params.learning_rate * (1.0 if self.dropout is None else self.dropout.share),
         )
-        is_finite = self.settle_leaves(
-            given is None, memory.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
-        )
+
+    def check_leaves(self, *, is_finite: bool) -> None:
+        """Raise if a leaf of the tree that was written is not a finite number."""
         if not is_finite:
             raise FloatingPointError(f"a leaf of round {self.number} is not a finite number")
-        return values
 
     @property
     def fills_leaves(self) -> bool:
@@ -353,6 +372,8 @@ class Boosting(BoostedTrees):
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
         self.add_values = SameTypes(kernels.boost.leaf_values.add_values)
+        self.finish_tree = SameTypes(kernels.boost.leaf_values.finish_tree)
+        self.loss_kernels: Any = SimpleNamespace(boost=SimpleNamespace(gradients=SameDoors(kernels.boost.gradients)))
         self.exact = bins if params.candidates == "hessian" else None
         self.weight = np.ones(1) if weights.is_unit or weight is None else weight
         self.is_in = np.ones(n_rows if params.subsample < 1.0 else 1, np.uint8)
@@ -367,8 +388,14 @@ class Boosting(BoostedTrees):
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
         self.outside: OutsideRows | None = None  # of the round; None: nobody asks
+        # whether leaves are Newton's steps by the rows of the bag, and nobody asks for the leaves of rows
+        self.is_plain = (
+            loss.leaf == "newton" and self.directions is None and self.dropout is None and not self.fills_leaves
+        )
+        self.end = self.make_end(len(self.growth.nodes.test))
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
-        self.knows_p = False  # whether `p` is that of the scores: the loss of a round leaves it behind
+        # whether `p`, or the derivatives of one raw score, are those of the scores: the loss of a round leaves them so
+        self.knows_p = False
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
 
     def make_growth(self, bins: Bins, constraints: Constraints) -> BoostGrowth:
@@ -409,11 +436,13 @@ class Boosting(BoostedTrees):
         amplifies: whether rows that stand for others, in a bag by gradients, have the derivatives of all of them.
         """
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, self.knows_p)
-        self.share(lambda lo, hi: self.loss.fill(self.kernels, rows, k, lo, hi))
+        self.share(lambda lo, hi: self.loss.fill(self.loss_kernels, rows, k, lo, hi))
         self.knows_p |= k == 0
         if amplifies and self.sampling is not None:
             self.amplify(self.sampling)
-        return self.check_sums(math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1]))
+            self.knows_p &= self.p is not None
+        sums_g, sums_h = self.block_sums[:, :2].T.tolist()
+        return self.check_sums(math.fsum(sums_g), math.fsum(sums_h))
 
     def amplify(self, sampling: GradientSampling) -> None:
         """Multiply the derivatives of the rows that stand for others, and sum up again."""
@@ -531,7 +560,7 @@ class Boosting(BoostedTrees):
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
         sums = np.empty((len(self.block_sums), 2))
-        self.share(lambda lo, hi: self.loss.sum_rows(self.kernels, rows, sums, lo, hi))
+        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi))
         self.knows_p = True
         return mean_loss(sums)
 
@@ -545,9 +574,13 @@ class Boosting(BoostedTrees):
         units, total, largest = self.pack(sum_g, sum_h, rounding)
         if not self.columns.is_whole:
             growth.use_columns(self.columns.columns(self.number_of_tree(k)))
-        n_nodes = growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
+        growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
+        if self.is_plain and self.outside is None and len(self.y) < ROWS_AT_ONCE:
+            self.finish(k, leaf_units(sum_g, sum_h))
+            return
         kernels = self.kernels.boost.leaf_values
+        n_nodes = growth.close(len(self.y) if bag is None else len(bag))
         if bag is not None:
             self.share(
                 lambda lo, hi: kernels.route_rest(
@@ -558,6 +591,33 @@ class Boosting(BoostedTrees):
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
         self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
+
+    def finish(self, k: int, scale: PackedUnits) -> None:
+        """End `grow_tree` in one call, where rows are few and leaves plain."""
+        growth, store = self.growth, self.store
+        n_grown = int(growth.state[N_NODES])
+        store.make_room(n_grown)
+        if n_grown > len(self.end.values):
+            self.end = self.make_end(2 * n_grown)
+        settings = TreeEndSettings(n_grown, self.params.pruning == "post", k, scale, self.leaf_settings(growth, scale))
+        n_nodes = self.finish_tree(
+            None,
+            growth.table,
+            growth.source,
+            growth.buffer,
+            growth.nodes,
+            self.gradients,
+            self.end,
+            settings,
+            store.arrays(),
+        )
+        self.check_leaves(is_finite=n_nodes > 0)
+        self.store_tree(growth, n_nodes)
+
+    def make_end(self, n_nodes: int) -> TreeEnd:
+        """Room to finish trees of so many nodes."""
+        links, sums = np.empty((4, n_nodes), np.int64), np.empty((2, 1, n_nodes), np.int64)
+        return TreeEnd(LeafLinks(*links), self.is_in, LeafSums(*sums), np.empty(n_nodes), self.raw)
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""

@@ -62,7 +62,7 @@ class RoundRows(NamedTuple):
     gradients: Gradients  # written, by one raw score
     sums: Floats  # (n_blocks, 4), written: see `kernels.boost.gradients`
     probabilities: Floats | None  # (n_raw, n_rows), kept from class to class of a round; None: one raw score
-    is_known: bool = False  # whether the probabilities are those of the scores already
+    is_known: bool = False  # whether these, or the derivatives of log loss, are those of the scores already
 
 
 class Loss:
@@ -488,19 +488,27 @@ class TwoClasses(Loss):
 class LogLoss(TwoClasses):
     """`-log(p)` for the probability `p` of the row's class, `1 / (1 + exp(-raw))` for class 1."""
 
-    name = "log_loss"
-    code = _codes.LOGISTIC
+    name, code = "log_loss", _codes.LOGISTIC
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The log-odds of class 1."""
         return np.array([self.log_odds(y, weight)])
 
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """See `Loss.fill`; the loss of the round before may have written them already."""
+        if k == 0 and not rows.is_known:
+            self.sum_rows(chosen, rows, np.empty((-(-len(rows.y) // _codes.BLOCK), 2)), lo, hi)
+
+    def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
+        """See `Loss.sum_rows`: derivatives are written by the way, of the same exponentials."""
+        y, (raw,), gradients, sums = rows[:4]
+        chosen.boost.gradients.fill_log_loss(y, raw, lo, hi, gradients, sums, np.empty(_codes.BLOCK), losses)
+
 
 class Exponential(TwoClasses):
     """`exp(raw)` for class 0, `exp(-raw)` for class 1: AdaBoost's loss, of which raw is half the log-odds."""
 
-    name = "exponential"
-    code = _codes.EXPONENTIAL
+    name, code = "exponential", _codes.EXPONENTIAL
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """Half the log-odds of class 1."""

@@ -73,7 +73,7 @@ from spinney.scale.plan import GrowingBytes
 from spinney.table.fixed_point import scale
 from spinney.table.schema import Schema, encode
 from spinney.table.sparse import Values, is_sparse
-from spinney.tree.boost import UNLIMITED, BoostParams
+from spinney.tree.boost import UNLIMITED, BoostParams, limit_workers
 from spinney.tree.forest import Forest, join_forests
 
 if TYPE_CHECKING:
@@ -336,16 +336,15 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema = data.table.schema
         n_workers = effort.count_workers(self.n_jobs, len(y) // SHARED_ROWS)
+        n_workers = limit_workers(n_workers, self.n_jobs, len(y), schema.n_features)
         constraints = Constraints(
             check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
         is_drawn_anew = self.candidates == "hessian"  # from all values, for each tree
         max_bins = None if self.max_bins is None or is_drawn_anew else int(self.max_bins)
         has_vectors = self._shares_trees(data.loss)
-        has_bundles = not is_drawn_anew and not has_vectors
-        bins = bin_rows(
-            data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=has_bundles
-        )
+        bundles = not is_drawn_anew and not has_vectors
+        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=bundles)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
@@ -355,7 +354,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.loss,
             params,
             effort.kernels,
-            n_workers,
+            limit_workers(n_workers, self.n_jobs, len(y), len(np.unique(bins.place))),  # some features share a byte
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,

@@ -280,8 +280,10 @@ def read_blocks(
 
 def read_block(table: Table, span: slice, keep: NDArray[np.bool_] | None, kernels: Any) -> NDArray[Any]:
     """Columns of a table, (n_columns, n_rows) in float32 or float64."""
-    block = table.block(span.start, span.stop)
-    return narrow(block if keep is None else np.compress(keep, block, axis=1), kernels)
+    short = np.empty((span.stop - span.start, table.n_rows), np.float32) if table.is_short else None
+    block = table.block(span.start, span.stop, short)
+    block = block if keep is None else np.compress(keep, block, axis=1)
+    return narrow(block, kernels) if short is None else block
 
 
 def narrow(block: NDArray[np.float64], kernels: Any) -> NDArray[Any]:

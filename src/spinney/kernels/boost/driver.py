@@ -55,7 +55,6 @@ from .rows import encode
 from .scan import hessian_of, value_of
 from .search import search
 from .shards import (
-    add_histogram,
     clear_histogram,
     column_of,
     guess_smaller,
@@ -188,7 +187,7 @@ def prepare_children(
 ) -> None:
     """Make the children of an open node ready to be searched: move its rows, sum the smaller child, subtract.
 
-    In the phase CHILDREN threads have moved the rows, and summed the child that was to be smaller.
+    In the phase CHILDREN threads have moved the rows, summed the child that was to be smaller, and added up the sums.
     """
     n_shards = settings.n_shards
     histogram = frontier.histogram
@@ -214,10 +213,7 @@ def prepare_children(
         small = frontier.state[SMALL_CHILD] - child
     part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
     rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
-    if is_shared:
-        for shard in range(1, n_shards):
-            add_histogram(histogram, part, frontier.shard_histogram, (shard - 1) * table.histogram_size, table)
-    else:
+    if not is_shared:
         clear_histogram(histogram, part, table)
         for shard in range(n_shards):
             sum_shard(shard, child + small, table, source, buffer, nodes, histogram, part)
@@ -330,12 +326,7 @@ def open_root(
     frontier.is_ready[slot] = False
     frontier.is_open[slot] = may_split(slot, nodes, frontier, settings)
     first = slot * table.histogram_size
-    if state[PHASE] == SUMMED:
-        for shard in range(1, settings.n_shards):
-            add_histogram(
-                frontier.histogram, first, frontier.shard_histogram, (shard - 1) * table.histogram_size, table
-            )
-    else:
+    if state[PHASE] != SUMMED:
         clear_histogram(frontier.histogram, first, table)
         for shard in range(settings.n_shards):
             sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.histogram, first)

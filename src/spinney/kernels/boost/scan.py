@@ -27,6 +27,7 @@ FEW_BINS = 24  # are sorted by insertion alone
 CROWD = 64
 ONE = np.uint64(1)
 HUGE = 1e300
+INFINITY_BITS = np.int64(0x7FF0_0000_0000_0000)  # of an infinite float64: what is greater is NaN
 
 
 @inlined
@@ -104,6 +105,7 @@ def scan_histogram(
     left_g = room.gradient
     left_h = room.hessian
     gains = room.gain
+    bits = room.gain_bits
     missing = histogram[first]
     if n_codes == 2 and missing == 0:
         return scan_two_codes(histogram[first + 1], histogram[first + 2], total, settings)
@@ -137,11 +139,16 @@ def scan_histogram(
             end -= 1
         for k in range(np.uint64(begin), np.uint64(end)):
             gains[k] = plain_gain(left_g[k] + g_more, left_h[k] + h_more, g_all, h_all, settings.reg_lambda)
+        top = np.int64(-1)  # whole numbers, of which LLVM makes vectors; it does not of floats, for the sake of NaN
         for k in range(np.uint64(begin), np.uint64(end)):
-            if gains[k] > best:
-                best = gains[k]
-                cut = np.int64(k)
-                side = np.int64(with_missing)
+            top = max(top, bits[k] if bits[k] <= INFINITY_BITS else np.int64(-1))
+        at = np.uint64(begin)
+        while top >= 0 and bits[at] != top:
+            at += ONE
+        if top >= 0 and gains[at] > best:
+            best = gains[at]
+            cut = np.int64(at)
+            side = np.int64(with_missing)
     if cut < 0:
         return BoostCut(NO_GAIN, np.int64(0), np.int64(-1), np.int64(0), np.int64(0))
     following = np.int64(present[cut + 1]) if cut + 1 < n else np.int64(-1)
@@ -245,6 +252,17 @@ def list_bins(histogram: np.ndarray, first: int, n_codes: int, bins: np.ndarray)
         bins[BIN_SUM, n] = v
         n += np.uint64(v != 0)
     return np.int64(n)
+
+
+@inlined
+def list_pair(first: int, total: int, bins: np.ndarray) -> int:
+    """The same of a feature of two codes by the sum of the first; none is missing."""
+    bins[BIN_CODE, 0] = 1
+    bins[BIN_SUM, 0] = first
+    n = np.int64(first != 0)
+    bins[BIN_CODE, n] = 2
+    bins[BIN_SUM, n] = total - first
+    return n + np.int64(total != first)
 
 
 @kernel

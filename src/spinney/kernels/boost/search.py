@@ -37,18 +37,21 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    Range,
     RowSums,
 )
 from ..common.thresholds import last_below, place_threshold
 from .category_chance import noise_of
-from .rows import add_wide, count_between, count_codes, count_rows, encode
+from .rows import add_wide, count_codes, count_enough, count_rows, encode
 from .scan import (
     NO_GAIN,
     hessian_of,
     list_bins,
     list_met_bins,
+    list_pair,
     scan_bins,
     scan_histogram,
+    scan_two_codes,
     score_levels,
     score_of,
     sort_bins,
@@ -58,12 +61,18 @@ from .shards import column_of, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
-ROWS_AT_ONCE = 128  # that are counted before looking whether both branches have enough
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every code
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
 # --- Bins and counts of one feature -------------------------------------------------------------------------
+
+
+@inlined
+def first_of_pair(feature: int, at: int, total: int, table: BoostTable, frontier: BoostFrontier) -> int:
+    """The sum of code 1 of a feature of two that shares a byte; at: the sum of the one that the byte tells."""
+    other = frontier.histogram[at]
+    return other if table.usual[feature] == 2 else total - other
 
 
 @inlined
@@ -81,8 +90,11 @@ def list_feature_bins(
     bins = scratch.bins
     scores = scratch.scores
     n_codes = table.features[N_CODES, feature]
-    if table.histogram_start[feature] >= 0:
-        at = slot * table.histogram_size + table.histogram_start[feature]
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    if table.is_paired[feature]:
+        missing = np.int64(0)
+        n = list_pair(first_of_pair(feature, at, frontier.packed[slot], table, frontier), frontier.packed[slot], bins)
+    elif table.histogram_start[feature] >= 0:
         missing = frontier.histogram[at]
         n = list_bins(frontier.histogram, at, n_codes, bins)
     else:
@@ -170,17 +182,14 @@ def has_enough(
         first = column.base
         last = encode(cut, column)
     n_between = np.int64(0)
-    n_seen = np.int64(0)
+    n_others = np.int64(0)
     for shard in range(len(nodes.begin)):
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
-            for lo in range(begin, end, ROWS_AT_ONCE):
-                hi = min(lo + ROWS_AT_ONCE, end)
-                n_between += count_between(rows, lo, hi, column, first, last)
-                n_seen += hi - lo
-                if min(n_between, n_seen - n_between) >= least:
-                    return True
+            n_between, n_others = count_enough(rows, begin, end, column, Range(first, last), n_between, n_others, least)
+            if min(n_between, n_others) >= least:
+                return True
     return False
 
 
@@ -260,9 +269,13 @@ def scan_features(
             continue
         if settings.is_plain and not table.is_wide[feature] and features[IS_CATEGORICAL, feature] == 0:
             at = slot * table.histogram_size + table.histogram_start[feature]
-            found = scan_histogram(
-                frontier.histogram, at, features[N_CODES, feature], total, scratch.histogram_scan, settings
-            )
+            if table.is_paired[feature]:
+                left = first_of_pair(feature, at, total, table, frontier)
+                found = scan_two_codes(left, total - left, total, settings)
+            else:
+                found = scan_histogram(
+                    frontier.histogram, at, features[N_CODES, feature], total, scratch.histogram_scan, settings
+                )
             note_cut(f, found, scratch)
             scratch.best.gain[f] *= 0.5
         else:

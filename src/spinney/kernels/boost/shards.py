@@ -77,17 +77,6 @@ def clear_histogram(histogram: np.ndarray, first: int, table: BoostTable) -> Non
 
 
 @inlined
-def add_histogram(histogram: np.ndarray, first: int, others: np.ndarray, first_other: int, table: BoostTable) -> None:
-    """Add another histogram."""
-    to = np.uint64(first)
-    source = np.uint64(first_other)
-    for f in range(len(table.kept_start)):
-        shift = np.uint64(table.kept_start[f])
-        for k in range(shift, shift + np.uint64(table.kept_size[f])):
-            histogram[to + k] += others[source + k]
-
-
-@inlined
 def subtract_histogram(histogram: np.ndarray, whole: int, part: int, first: int, table: BoostTable) -> None:
     """Write the histogram at `first`: that at `whole` less that at `part`.
 
@@ -214,6 +203,19 @@ def work_on_shard(
     first = (state[SMALL_SLOT] if shard == 0 else shard - 1) * table.histogram_size
     clear_histogram(histogram, first, table)
     sum_shard(shard, node, table, source, buffer, nodes, histogram, first)
+
+
+@door
+def add_shards(part: int, n_parts: int, n_shards: int, table: BoostTable, frontier: BoostFrontier) -> None:
+    """Add what all shards have summed to the histogram of the first, for one of so many parts of its cells."""
+    size = table.histogram_size
+    lo = np.uint64(size * part // n_parts)
+    hi = np.uint64(size * (part + 1) // n_parts)
+    to = np.uint64(frontier.state[SMALL_SLOT] * size)
+    for shard in range(n_shards - 1):
+        source = np.uint64(shard * size)
+        for k in range(lo, hi):
+            frontier.histogram[to + k] += frontier.shard_histogram[source + k]
 
 
 @inlined

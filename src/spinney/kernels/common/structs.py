@@ -659,6 +659,13 @@ class Runs(NamedTuple):
     jump: int  # from the beginning of a run to that of the next
 
 
+class Range(NamedTuple):
+    """Codes from the first to the last, both included. Life: node; kernels make it."""
+
+    first: int
+    last: int
+
+
 class BoostTable(NamedTuple):
     """What is known about the features and rows of a table.
 
@@ -673,13 +680,14 @@ class BoostTable(NamedTuple):
     is_wide: NDArray[np.bool_]  # (n_features,): two bytes
     base: NDArray[np.int64]  # (n_features,): of a bundled feature, its first code in the byte; -1: has its own byte
     usual: NDArray[np.int64]  # (n_features,): of a bundled feature, the code that the byte does not tell
-    histogram_start: NDArray[np.int64]  # (n_features,): where its sums begin in a histogram; -1: none are kept
+    is_paired: NDArray[np.bool_]  # (n_features,): bundled, of two codes: the sum of the byte's one code tells both
+    histogram_start: NDArray[np.int64]  # (n_features,): its first sum in a histogram, or that code's; -1: none are kept
     used: NDArray[np.int64]  # (n,): features of the tree, ascending; replaced for each tree
     used_places: NDArray[np.int64]  # (n_narrow used,): bytes of the narrow ones among them; replaced for each tree
     kept_start: NDArray[np.int64]  # (n_kept,): the same of used ones that keep any; replaced for each tree
     kept_size: NDArray[np.int64]  # (n_kept,): the number of their sums; replaced for each tree
     kept_place: NDArray[np.int64]  # (n_kept,): the first byte of a wide one, -1: narrow; replaced for each tree
-    bundled: NDArray[np.int64]  # (n_bundled used,): those that share a byte; replaced for each tree
+    bundled: NDArray[np.int64]  # (n_bundled used,): those that share a byte and are not paired; replaced for each tree
     weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
     starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the first half of the buffer
     interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
@@ -795,6 +803,7 @@ class HistogramScan(NamedTuple):
     gradient: NDArray[np.float64]  # ... its gradient, in units of the loss ...
     hessian: NDArray[np.float64]  # ... and its hessian
     gain: NDArray[np.float64]  # of a cut behind it: twice the scores of both branches
+    gain_bits: NDArray[np.int64]  # the same memory: as whole numbers, gains that are not negative have the same order
 
 
 class BoostScratch(NamedTuple):
@@ -999,6 +1008,26 @@ class StoredTrees(NamedTuple):
     n_rows: NDArray[np.uint32]  # (room,): training rows
     weight: NDArray[np.float64]  # (room,): sum of hessians
     gain: NDArray[np.float64]  # (room,): gain of the tests of each node's subtree, per weight
+
+
+class TreeEnd(NamedTuple):
+    """What `finish_tree` writes beside the tree. Life: fit; kernels write, Python enlarges what has room for nodes."""
+
+    links: LeafLinks  # (room,)
+    is_in: NDArray[np.uint8]  # (n_rows,): rows that the tree was grown on; (1,): all. Not written
+    sums: LeafSums  # (1, room)
+    values: NDArray[np.float64]  # (room,): the shrunken values of leaves
+    raw: NDArray[np.float64]  # (n_raw, n_rows): the scores, to one row of which the values are added
+
+
+class TreeEndSettings(NamedTuple):
+    """How a tree is finished. Life: tree; Python makes it."""
+
+    n_grown: int  # nodes
+    is_post: bool  # tests without gain are removed from below
+    row: int  # of the scores
+    scale: PackedUnits  # of sums of true derivatives
+    leaves: LeafSettings
 
 
 # --- Textbook trees: ID3, C4.5 ----------------------------------------------------------------------------------
