@@ -136,8 +136,10 @@ def test_it_is_chosen_where_no_worker_has_memory_for_all_rows(client, monkeypatc
         assert plan.worker_bytes < 0.9 * 6e8
         assert "way       levels: every worker has some of the rows" in str(plan)
         assert spinney.plan_fit(spinney.CARTRegressor(), large, large[:, 0]).way == "one"
-        assert spinney.plan_fit(model.set_params(loss="huber"), large, large[:, 0]).way == "one"
-    with pytest.raises(ValueError, match=r"spinney\.plan='levels' is not for this .*loss='huber' needs all rows"):
+        assert spinney.plan_fit(model.set_params(candidates="hessian"), large, large[:, 0]).way == "one"
+    with pytest.raises(
+        ValueError, match=r"spinney\.plan='levels' is not for this .*candidates='hessian' needs all rows"
+    ):
         model.fit(large, large[:, 0])
     with pytest.raises(ValueError, match="CARTRegressor needs all rows at one worker; set it to 'one'"):
         spinney.CARTRegressor().fit(large, large[:, 0])

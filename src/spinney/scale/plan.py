@@ -8,7 +8,7 @@ import numpy as np
 
 from spinney._threads import count_workers
 from spinney._types import HISTOGRAM_STRIDE, MAX_CODES
-from spinney.scale.layout import BLOCK_ROWS, CATEGORIES
+from spinney.scale.layout import BLOCK_ROWS, CATEGORIES, WEIGHT
 from spinney.scale.memory import show_bytes
 from spinney.table.binning import MOST_NARROW, lay_out
 from spinney.table.coding import row_stride
@@ -26,7 +26,11 @@ WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order
 EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while they are put together
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
-LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes, their copy and its scores
+LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes and its scores
+HELD_BYTES = 20  # of a row that is held, beside its codes, scores and weight: target, packed sums, node
+SPARE_BYTES = 48 << 20  # beside what growing is counted to take: what reading has not given back, and chance
+MOST_TOGETHER = 4  # blocks of rows that are one part: more of them do not fit the second cache, and cost no less
+PART_SHARE = 4  # one part of the memory in so many is for parts that are worked on
 LEAST_GATHERED = 1 << 16  # rows of a node that there must be room for
 SUBTREE_BYTES = 240  # of a row of a node that is finished, beside its codes: target, order, and the nodes that it makes
 DRAW_BYTES = 90  # of a row, where bags are drawn by its weight, group or stratum: these, and tables made of them
@@ -92,6 +96,11 @@ class FitPlan(NamedTuple):
     room : int
         Bytes for the sums of nodes, or for the rows of nodes that are small enough to be finished in memory, where
         trees on bags are grown from disk.
+    held : int
+        Bytes for blocks of rows that stay in memory once they are read, where boosting is grown from disk: what the
+        limit leaves.
+    n_together : int
+        Blocks of rows that are worked on at once, where boosting is grown from disk.
     """
 
     n_rows: int | None
@@ -105,6 +114,8 @@ class FitPlan(NamedTuple):
     by_levels: bool = False
     gap: str | None = None
     room: int = 0
+    held: int = 0
+    n_together: int = 1
 
     def __str__(self) -> str:
         """A line for each part."""
@@ -121,6 +132,8 @@ class FitPlan(NamedTuple):
         }
         if self.by_levels:
             how = "nodes by passes over the codes, then in memory" if self.room else "one pass over the codes a level"
+            if self.held and self.n_rows:
+                how += f", {show_bytes(self.held)} of them held"
             lines["trees"] = f"grown from disk, however many rows there are: {how}"
         return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
 
@@ -145,20 +158,30 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
     return READING_BYTES + edges + n_rows * (width + max(state, COLUMN_BYTES))
 
 
-def level_bytes(growing: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_workers: int = 1) -> int:
-    """Memory of a fit with codes on disk: sums of the open nodes, and some blocks of rows for each thread."""
+def level_bytes(
+    growing: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_workers: int, n_blocks: int
+) -> int:
+    """Memory of growing with codes on disk: sums of the open nodes, and parts of so many blocks for each thread."""
     n_features = count_features(columns)
     n_levels = [len(column.values) for column in columns if column.kind == CATEGORIES]
     n_sums = n_features * HISTOGRAM_STRIDE + sum(n for n in n_levels if n > MOST_NARROW)
     if growing.most_codes > MOST_NARROW:
         n_sums += (n_features - len(n_levels)) * growing.most_codes
     n_histograms = NODE_HISTOGRAMS * growing.n_open + (n_workers + 2) * growing.n_open
-    row = (
-        2 * lay_out([max(n_levels, default=growing.most_codes)] * n_features)[2]
-        + LEVEL_ROW_BYTES
-        + SCORE_BYTES * n_scores
-    )
-    return READING_BYTES + 8 * n_histograms * n_sums + (n_workers + 2) * BLOCK_ROWS * row
+    row = stride_of(growing, columns) + LEVEL_ROW_BYTES + SCORE_BYTES * n_scores
+    n_parts = 1 if n_workers == 1 else n_workers + 2  # the caller reads none ahead
+    return 8 * n_histograms * n_sums + n_parts * n_blocks * BLOCK_ROWS * row
+
+
+def stride_of(growing: LevelGrowing, columns: list[StoredColumn]) -> int:
+    """Bytes of the codes of a row, at most."""
+    n_levels = [len(column.values) for column in columns if column.kind == CATEGORIES]
+    return lay_out([max(n_levels, default=growing.most_codes)] * count_features(columns))[2]
+
+
+def held_bytes(stride: int, n_scores: int, *, has_weights: bool) -> int:
+    """Bytes of a row that is held while boosting grows from disk: codes, target, weight, scores, sums and node."""
+    return stride + HELD_BYTES + (8 if has_weights else 0) + (SCORE_BYTES if n_scores > 1 else 8) * n_scores
 
 
 def make_plan(
@@ -201,16 +224,30 @@ def make_plan(
 def plan_levels(
     plan: FitPlan, levels: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_jobs: int | None
 ) -> FitPlan:
-    """The plan of a fit from disk, in place of one that memory cannot hold: by as many threads as it has room for."""
+    """The plan of a fit from disk, in place of one that memory cannot hold: by as many threads as it has room for.
+
+    What the limit leaves beside that holds rows. Reading is over by then, and has given its memory back.
+    """
     assert plan.n_rows is not None
     assert plan.memory is not None
     features = [column for column in columns if column.role == "feature"]
-    block = BLOCK_ROWS * count_row_bytes(columns)
+    reading = READING_BYTES + BLOCK_ROWS * count_row_bytes(columns)
+
+    def grow(n_workers: int, n_blocks: int) -> int:
+        return level_bytes(levels, features, n_scores, n_workers, n_blocks)
+
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
-    while n_workers > 1 and level_bytes(levels, features, n_scores, n_workers) + block > plan.memory:
+    while n_workers > 1 and reading + grow(n_workers, 1) > plan.memory:
         n_workers -= 1
-    peak = level_bytes(levels, features, n_scores, n_workers) + block
-    return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers)
+    n_together = MOST_TOGETHER
+    while n_together > 1 and grow(n_workers, n_together) > plan.memory // PART_SHARE:
+        n_together //= 2
+    growing = grow(n_workers, n_together)
+    has_weights = any(column.role == WEIGHT for column in columns)
+    rows = plan.n_rows * held_bytes(stride_of(levels, features), n_scores, has_weights=has_weights)
+    held = min(max(plan.memory - growing - SPARE_BYTES, 0), rows)
+    peak = max(reading + grow(n_workers, 1), growing + SPARE_BYTES + held)
+    return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers, held=held, n_together=n_together)
 
 
 def plan_tops(
@@ -260,5 +297,6 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
         )
     raise ValueError(
         f"{name} needs {needs} with the codes of {plan.n_rows:,} rows and {plan.n_features} features in memory, and "
-        f"memory={limit}: raise it, drop columns, or scan fewer files"
+        f"memory={limit}: raise it, drop columns, or scan fewer files. Gradient boosting of numbers and classes, random "
+        "forests, extra-trees, bags of CART trees and CART need not hold them"
     )
