@@ -179,8 +179,11 @@ class DiskPlace:
         assert self.blocks is not None
         effort = effort._replace(most_workers=self.plan.n_workers)
         n_workers = effort.count_workers(n_jobs, files.n_blocks)
-        part_bytes = files.block_rows * held_bytes(self.blocks.stride, len(start), has_weights=not rows.weights.is_unit)
-        self.engine = DiskEngine(self.blocks, files, n_workers, self.plan.held // part_bytes)
+        row_bytes = held_bytes(self.blocks.stride, len(start), has_weights=not rows.weights.is_unit)
+        n_held = self.plan.held // (files.block_rows * row_bytes)
+        if self.plan.held >= files.n_rows * row_bytes:
+            n_held = files.n_blocks  # the last part has fewer rows
+        self.engine = DiskEngine(self.blocks, files, n_workers, n_held)
         return self.engine
 
     def watch(self, boosting: LevelBoosting, n_rounds: int) -> contextlib.AbstractContextManager[Any]:

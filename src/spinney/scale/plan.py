@@ -297,6 +297,6 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
         )
     raise ValueError(
         f"{name} needs {needs} with the codes of {plan.n_rows:,} rows and {plan.n_features} features in memory, and "
-        f"memory={limit}: raise it, drop columns, or scan fewer files. Gradient boosting of numbers and classes, random "
-        "forests, extra-trees, bags of CART trees and CART need not hold them"
+        f"memory={limit}: raise it, drop columns, or scan fewer files. Gradient boosting of numbers and classes, "
+        "random forests, extra-trees, bags of CART trees and CART need not hold them"
     )
