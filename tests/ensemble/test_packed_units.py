@@ -58,9 +58,7 @@ def mean_rise(n_rows, monkeypatch):
 
 @pytest.mark.parametrize("n_rows", [2 * 10**7, 2.6 * 10**8])
 def test_units_of_many_rows_lose_nothing(n_rows, monkeypatch):
-    assert (
-        mean_rise(n_rows, monkeypatch) < 5e-4
-    )  # of 0.58; measured: -4e-4 and -5e-4, so that chance moves it by as much
+    assert mean_rise(n_rows, monkeypatch) < 5e-4  # of 0.58; measured: -4e-4 and -5e-4, which is chance
 
 
 def test_units_that_are_too_coarse_would_show(monkeypatch):

@@ -233,7 +233,7 @@ class LeafRows:
     is_all: bool
 
     def __call__(self, part: Part) -> NDArray[np.int64]:
-        """Of the rows of a part."""
+        """Find those of a part."""
         group: NDArray[np.int64] = self.leaf[part.node]
         is_in = None if self.is_all else self.rows.is_in(part, self.number)
         if is_in is not None:

@@ -48,7 +48,7 @@ class Residuals:
     has_weights: bool
 
     def find(self, part: Part) -> Floats:
-        """Of the rows of a part."""
+        """Find those of the rows of a part."""
         off: Floats = part.arrays[Y] - (part.arrays[RAW][0] if self.centre is None else self.centre)
         return np.abs(off) if self.is_size else off
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,10 @@ LEAST_GATHERED = 1 << 16  # rows of a node that there must be room for
 SUBTREE_BYTES = 240  # of a row of a node that is finished, beside its codes: target, order, and the nodes that it makes
 DRAW_BYTES = 90  # of a row, where bags are drawn by its weight, group or stratum: these, and tables made of them
 TOP_COPIES, TOP_ROW_BYTES = 3, 200  # of a row of a block: codes, those that are gathered; the rest
+CELL_SECONDS = 8e-8  # to read, cut and code a cell
+BOOST_SECONDS, BOOST_DISK_SECONDS = 6e-10, 9e-10  # of a cell, at one level of a boosted tree
+TREE_SECONDS, TREE_DISK = 1.2e-8, 1.3  # of a row and a feature that is tried, at one level; as many times from disk
+AUTO_TREES = 100  # where a method chooses how many
 LONG = 1e9  # seconds of work, for which all threads are worth it
 
 
@@ -101,6 +106,9 @@ class FitPlan(NamedTuple):
         limit leaves.
     n_together : int
         Blocks of rows that are worked on at once, where boosting is grown from disk.
+    seconds : float or None
+        CPU time from the source to the model, within a factor of a few: that of one processor, whatever `n_jobs`. None
+        where only reading the source tells, or nobody has measured the method.
     """
 
     n_rows: int | None
@@ -116,6 +124,7 @@ class FitPlan(NamedTuple):
     room: int = 0
     held: int = 0
     n_together: int = 1
+    seconds: float | None = None
 
     def __str__(self) -> str:
         """A line for each part."""
@@ -135,7 +144,19 @@ class FitPlan(NamedTuple):
             if self.held and self.n_rows:
                 how += f", {show_bytes(self.held)} of them held"
             lines["trees"] = f"grown from disk, however many rows there are: {how}"
+        if self.seconds is not None:
+            lines["time"] = f"{show_seconds(self.seconds)} of one processor"
         return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
+
+
+def show_seconds(seconds: float) -> str:
+    """A time that is known within a factor of a few."""
+    if seconds < 1.0:
+        return "less than a second"
+    for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {seconds:.0f} seconds"
 
 
 def count_features(columns: list[StoredColumn]) -> int:
@@ -209,7 +230,33 @@ def make_plan(
         written, peak = n_rows * row_bytes, peak_bytes(growing, n_rows, n_features, n_workers) + BLOCK_ROWS * row_bytes
     plan = FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
     levels: LevelGrowing | TopGrowing | None = estimator._level_growing()  # noqa: SLF001
-    if levels is None or fits(plan):
+    if levels is None:
+        return plan
+    plan = choose_way(plan, levels, columns, n_scores, estimator)
+    return plan._replace(seconds=estimate_seconds(plan, levels, n_scores, estimator))
+
+
+def estimate_seconds(plan: FitPlan, levels: LevelGrowing | TopGrowing, n_scores: int, estimator: Any) -> float | None:
+    """CPU time of a fit by what cells have taken on a server's processor: see RESULTS."""
+    if plan.n_rows is None:
+        return None
+    cells = float(plan.n_rows * plan.n_features)
+    n_trees = getattr(estimator, "n_estimators", 1)
+    n_trees = n_trees if isinstance(n_trees, int) else AUTO_TREES
+    depth = math.log2(max(plan.n_rows, 2))
+    if isinstance(levels, LevelGrowing):
+        visit = BOOST_DISK_SECONDS if plan.by_levels else BOOST_SECONDS
+        return cells * (CELL_SECONDS + n_trees * n_scores * min(depth, math.log2(levels.n_open)) * visit)
+    depth = min(depth, getattr(estimator, "max_depth", None) or math.inf)
+    visit = TREE_SECONDS * (TREE_DISK if plan.by_levels else 1.0)
+    return cells * CELL_SECONDS + plan.n_rows * n_trees * levels.count_tried(plan.n_features) * depth * visit
+
+
+def choose_way(
+    plan: FitPlan, levels: LevelGrowing | TopGrowing, columns: list[StoredColumn], n_scores: int, estimator: Any
+) -> FitPlan:
+    """The plan in memory if that fits, else from disk."""
+    if fits(plan):
         return plan
     if levels.gap is not None:
         return plan._replace(gap=levels.gap)
