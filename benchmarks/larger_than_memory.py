@@ -33,6 +33,7 @@ LIMIT = 300_000_000  # of a fit by levels
 TREES = 4
 FOREST_LIMIT = 500_000_000  # of a forest from disk
 MOST_GROWTH = 1.05  # of its memory, from a quarter of the rows to all
+MOST_OF_LIMIT = 1.1  # that a fit by levels may take
 MOST_TIMES = 1.5  # of our own time in memory
 LEAST_TIMES = 2.0  # that of XGBoost
 SAMPLE_SECONDS = 0.02
@@ -236,7 +237,8 @@ def run(scale: Scale, n_rows: int | None = None) -> list[Answer]:
         levels, few = run_side("levels"), run_side("levels", quarter)
         note = f"{case}, from disk by levels in {LIMIT / MEGA:.0f} MB"
         report(answers, compare_memory(note, levels, memory, is_alike=are_alike(place, "levels", "memory")))
-        report(answers, compare_growth(note, levels, few))
+        report(answers, compare_limit(note, levels, LIMIT))
+        report(answers, compare_limit(f"{note}, a quarter of the rows", few, LIMIT))
         if find_spec("xgboost") is not None:
             report(answers, compare_xgboost(case, scan, run_side("xgboost")))
         case = f"{n_rows:,} x 28 from Parquet, forest of {TREES} full trees, from disk in {FOREST_LIMIT / MEGA:.0f} MB"
@@ -282,8 +284,15 @@ def compare_peaks(case: str, scan: dict[str, float], memory: dict[str, float]) -
     return Answer("larger_than_memory", f"{case}, peak memory", show(scan), show(memory), share, " x memory")
 
 
+def compare_limit(case: str, levels: dict[str, float], limit: float) -> Answer:
+    """The memory of a fit by levels beside its limit, which rows that are held may fill."""
+    share, name = levels["peak"] / limit, f"{case}, peak memory of its limit"
+    limits = f"limit {limit / MEGA:,.0f} MB"
+    return Answer("larger_than_memory", name, show(levels), limits, share, " x memory", MOST_OF_LIMIT, is_least=False)
+
+
 def compare_growth(case: str, levels: dict[str, float], few: dict[str, float]) -> Answer:
-    """The memory of a fit by levels beside that of a quarter of the rows."""
+    """The memory of a forest from disk beside that of a quarter of the rows."""
     times = levels["peak"] / max(few["peak"], 1.0)
     name = f"{case}, peak memory of a quarter of the rows"
     return Answer("larger_than_memory", name, show(levels), show(few), times, " x memory", MOST_GROWTH, is_least=False)

@@ -41,6 +41,11 @@ MODELS = {
         NUMBERS,
         {"sample_weight": WEIGHT},
     ),
+    "huber": (
+        spinney.GradientBoostingRegressor(**FEW, loss="huber", newton=False),
+        NUMBERS,
+        {"sample_weight": WEIGHT},
+    ),
     "categories": (
         spinney.GradientBoostingRegressor(
             **FEW, categorical_features=[1], max_features=2, max_features_per_tree=4, cat_penalty=1.0

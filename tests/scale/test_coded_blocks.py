@@ -187,7 +187,7 @@ def test_memory_does_not_grow_with_the_rows(code, monkeypatch):
     monkeypatch.setattr(column_cuts, "open_temporary", fail_unless_few := CountingFolders())
     kernels, memory = _jit.load_compiled(), 8 << 20
     peaks = []
-    for n_blocks in (6, 24):
+    for n_blocks in (12, 48):
         rng = np.random.default_rng(0)
         table = pa.table({f"x{j}": rng.normal(size=n_blocks * BLOCK * 4) for j in range(3)})
         stored = read_columns(Scan(table, block_rows=4 * BLOCK).read().columns())

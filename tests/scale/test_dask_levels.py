@@ -157,8 +157,10 @@ def test_it_is_chosen_where_no_worker_has_memory_for_all_rows(client, monkeypatc
         for trees in (spinney.RandomForestRegressor(), spinney.CARTRegressor(), spinney.BaggingRegressor()):
             assert spinney.plan_fit(trees, large, large[:, 0]).way == "levels"
         assert spinney.plan_fit(spinney.AdaBoostRegressor(), large, large[:, 0]).way == "one"
-        assert spinney.plan_fit(model.set_params(loss="huber"), large, large[:, 0]).way == "one"
-    with pytest.raises(ValueError, match=r"spinney\.plan='levels' is not for this .*loss='huber' needs all rows"):
+        assert spinney.plan_fit(model.set_params(candidates="hessian"), large, large[:, 0]).way == "one"
+    with pytest.raises(
+        ValueError, match=r"spinney\.plan='levels' is not for this .*candidates='hessian' needs all rows"
+    ):
         model.fit(large, large[:, 0])
     with pytest.raises(ValueError, match="AdaBoostRegressor needs all rows at one worker; set it to 'one'"):
         spinney.AdaBoostRegressor().fit(large, large[:, 0])

@@ -25,13 +25,19 @@ FIT = """
 
     checkpoints.SECONDS, checkpoints.SHARE = 0.0, 0  # after every tree
     data, out, method, run = sys.argv[1:]
-    if method == "boosting":
-        model = spinney.GradientBoostingClassifier(n_estimators=20, random_state=0, checkpoint=run)
+    memory, n_rounds = None, 20
+    if method.endswith("from disk"):
+        from spinney.scale import plan
+
+        plan.fits, plan.LEAST_GATHERED, memory = lambda found: found.by_levels, 1 << 10, 10**9
+        n_rounds = 200  # most of the time is theirs, and not the kernels' that are loaded
+    if method.startswith("boosting"):
+        model = spinney.GradientBoostingClassifier(n_estimators=n_rounds, random_state=0, checkpoint=run)
     else:
         model = spinney.RandomForestClassifier(n_estimators=12, random_state=0, oob_score=True, checkpoint=run)
     spinney.scan(data, "y").read()  # loads what is loaded once
     print("ready", flush=True)
-    model.fit(spinney.scan(data, "y", weight="w", groups=None, drop=["g"]))
+    model.fit(spinney.scan(data, "y", weight="w", groups=None, drop=["g"], memory=memory))
     model.set_params(checkpoint=None).save_model(out)
     print("done", flush=True)
 """
@@ -83,7 +89,7 @@ class Fits:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["SIGINT", "SIGKILL"])
-@pytest.mark.parametrize("method", ["boosting", "forest"])
+@pytest.mark.parametrize("method", ["boosting", "forest", "boosting from disk", "forest from disk"])
 def test_a_fit_goes_on_after_any_moment(method, sent, tmp_path):
     fits = Fits(tmp_path, method)
     expected, _ = fits.finish()  # which may compile

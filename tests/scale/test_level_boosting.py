@@ -1,6 +1,7 @@
 """Rounds on rows in parts on disk: the trees, scores and losses of rows in memory, to the bit, holding few rows."""
 
 import contextlib
+import copy
 import errno
 import math
 import os
@@ -18,6 +19,7 @@ from spinney.ensemble import boosting
 from spinney.ensemble.best_constant import weighted_quantile
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
+from spinney.ensemble.initial_score import find_start_by_blocks
 from spinney.ensemble.loss_names import make_loss
 from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
 from spinney.ensemble.selection import find_quantiles
@@ -59,12 +61,13 @@ def bin_columns(X, weight, max_bins, *, has_bundles):
 
 
 @contextlib.contextmanager
-def on_disk(folder, bins, y, weight, n_raw, block_rows=SUM_BLOCK, n_workers=1):
+def on_disk(folder, bins, y, weight, n_raw, block_rows=SUM_BLOCK, n_workers=1, n_together=1, n_held=0):
     """An engine that has all of it in parts, the outline of its codes, and the weights of its rows."""
     place = Path(folder) / f"codes-{len(list(Path(folder).iterdir()))}"
     place.mkdir()
     write_blocks(place, bins, block_rows)
     blocks = CodedBlocks(place, BINS, bins.features[IS_CATEGORICAL] != 0)
+    block_rows *= n_together
     files = RowFiles(Path(folder), block_rows, len(y))
     weights = fix_weight_blocks(lambda: [np.ones(1) if weight is None else weight], len(y))
     for k in range(files.n_blocks):
@@ -73,7 +76,7 @@ def on_disk(folder, bins, y, weight, n_raw, block_rows=SUM_BLOCK, n_workers=1):
         files.write("raw", k, np.zeros((n_raw, files.rows_of(k))))
         if not weights.is_unit:
             files.write("weight", k, weight[rows])
-    engine = DiskEngine(blocks, files, n_workers)
+    engine = DiskEngine(blocks, files, n_workers, n_held)
     try:
         yield engine, blocks.outline, weights
     finally:
@@ -91,8 +94,10 @@ def check_same(
     memory = Boosting(
         BoostedRows(bins, y, weight, np.zeros((loss.n_raw, len(y)))), loss, params, kernels, constraints=constraints
     )
-    with on_disk(folder, bins, y, weight, loss.n_raw, block_rows, n_workers) as (engine, outline, weights):
-        disk = LevelBoosting(engine, outline, weights, len(y), loss, params, kernels, constraints=constraints)
+    parts = (block_rows, n_workers, more.get("n_together", 1), more.get("n_held", 0))
+    with on_disk(folder, bins, y, weight, loss.n_raw, *parts) as (engine, outline, weights):
+        own = copy.copy(loss)  # huber's knows delta
+        disk = LevelBoosting(engine, outline, weights, len(y), own, params, kernels, constraints=constraints)
         for one in (memory, disk):
             one.out_of_bag = OutOfBagCurve(stop=OutOfBagStop()) if params.subsample < 1.0 else None
             for _ in range(n_rounds):
@@ -100,7 +105,7 @@ def check_same(
         expected, found = memory.forest(), disk.forest()
         for name in ARRAYS:
             assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
-        raw = np.concatenate([engine.files.read("raw", k) for k in range(engine.files.n_blocks)], axis=1)
+        raw = np.concatenate([engine.read("raw", k) for k in range(engine.files.n_blocks)], axis=1)
     assert raw.tobytes() == memory.raw.tobytes()
     assert disk.train_loss() == memory.train_loss()
     assert disk.likely_gain == memory.likely_gain
@@ -113,9 +118,9 @@ def check_same(
 LOSSES = {
     "log_loss": (2, 4),
     "exponential": (2,),
-    **dict.fromkeys(["squared_error", "poisson", "gamma", "tweedie", "absolute_error", "quantile"], (0,)),
+    **dict.fromkeys(["squared_error", "poisson", "gamma", "tweedie", "absolute_error", "quantile", "huber"], (0,)),
 }
-SELECTED = {"absolute_error", "quantile"}  # whose leaves are quantiles, of rows of whole weights
+SELECTED = {"absolute_error", "quantile", "huber"}  # whose leaves ask for quantiles, of rows of whole weights
 WEIGHTS = {
     "none": lambda _n, _rng: None,
     "whole": lambda n, rng: rng.integers(1, 4, n).astype(np.float64),
@@ -132,7 +137,7 @@ def test_rounds_from_disk_are_those_in_memory(data, tmp_path_factory):
     name = draw(st.sampled_from(sorted(LOSSES)), "loss")
     n_classes = draw(st.sampled_from(LOSSES[name]), "classes")
     newton = draw(st.booleans(), "newton")
-    alpha = draw(st.sampled_from([0.5, 0.9, [0.2, 0.75]]), "level")
+    alpha = draw(st.sampled_from([0.5, 0.9, 0.9 if name == "huber" else [0.2, 0.75]]), "level")
     loss = make_loss(name, n_classes=n_classes, newton=newton, alpha=alpha)
     max_leaf_nodes = draw(st.sampled_from([2, 3, 8, 31, None]), "leaves")
     params = BoostParams(
@@ -173,7 +178,70 @@ def test_rounds_from_disk_are_those_in_memory(data, tmp_path_factory):
         monotone=draw(st.sampled_from([None, np.array([1, 0, -1, 0, 0, 0, 0, 0], np.int8)]), "monotone"),
         interactions=draw(st.sampled_from([None, [[0, 1, 2], [2, 3, 4, 5, 6, 7]]]), "interactions"),
         block_rows=draw(st.sampled_from([SUM_BLOCK, 2 * SUM_BLOCK]), "block"),
+        n_together=draw(st.sampled_from([1, 2]), "blocks of a part"),
+        n_held=draw(st.sampled_from([0, 1, 9]), "parts that are held"),
     )
+
+
+@pytest.mark.parametrize("newton", [True, False])
+@pytest.mark.parametrize("target", ["numbers", "few", "one", "far"])
+def test_huber_from_disk_is_that_in_memory(target, newton, tmp_path):
+    X, y = draw_table(9000, 0, 0)
+    if target == "few":
+        y = np.where(y > np.quantile(y, 0.97), y.round(1), 0.0)  # delta of most residuals would be 0
+    elif target == "one":
+        y[:] = 2.5
+    elif target == "far":
+        y *= 1e150
+    loss = make_loss("huber", newton=newton, alpha=0.9)
+    for weight in (None, np.random.default_rng(1).integers(1, 4, len(y)).astype(np.float64)):
+        params = BoostParams(subsample=0.7, leaf_rows="all", newton=newton)
+        check_same(tmp_path, X, y, weight, copy.copy(loss), params, n_held=1)
+
+    def blocks():
+        for first in range(0, len(y), 4000):
+            own = weights._replace(values=weights.values[first : first + 4000])
+            yield y[first : first + 4000], own
+
+    weights, by_blocks = fix_weights(weight, len(y)), copy.copy(loss)
+    assert find_start_by_blocks(by_blocks, blocks, weights).tobytes() == loss.start(y, weight).tobytes()
+    assert by_blocks.parameter == loss.parameter
+
+
+@pytest.mark.parametrize(("n_held", "n_reads"), [(0, 8), (1, 6), (4, 0), (9, 0)])
+def test_parts_that_are_held_are_read_once(n_held, n_reads, tmp_path, monkeypatch):
+    X, y = draw_table(13_000, 2, 0)
+    bins = bin_columns(X, None, 255, has_bundles=False)
+    loss, control, reads = make_loss("log_loss", n_classes=2), np.zeros(CONTROL_SIZE, np.int64), []
+    with on_disk(tmp_path, bins, y, None, 1, n_held=n_held) as (engine, outline, weights):
+        params = BoostParams(max_leaf_nodes=2)  # a pass that packs, and one that splits
+        grown = LevelBoosting(engine, outline, weights, len(y), loss, params, fast.compiled())
+        grown.grow_round(control)
+        read = CodedBlocks.read
+        monkeypatch.setattr(CodedBlocks, "read", lambda self, *args: (reads.append(args[0]), read(self, *args))[1])
+        write, written = RowFiles.write, []
+        monkeypatch.setattr(RowFiles, "write", lambda self, *args: (written.append(args[1]), write(self, *args))[1])
+        grown.grow_round(control)
+    assert len(reads) == n_reads
+    assert set(written) == set(range(n_held, 4))
+
+
+@pytest.mark.parametrize("n_held", [0, 1, 4])
+def test_scores_of_held_parts_can_be_changed(n_held, tmp_path):
+    X, y = draw_table(9000, 2, 0)
+    bins = bin_columns(X, None, 255, has_bundles=False)
+    loss = make_loss("log_loss", n_classes=2)
+    with on_disk(tmp_path, bins, y, None, 1, n_held=n_held) as (engine, outline, weights):
+        grown = LevelBoosting(engine, outline, weights, len(y), loss, BoostParams(), fast.compiled())
+        grown.grow_round(np.zeros(CONTROL_SIZE, np.int64))
+        before = np.concatenate([engine.read("raw", k)[0] for k in range(3)])
+
+        def double(scores):
+            scores *= 2.0
+
+        grown.change_scores([(5000, double), (4000, double)])
+        after = np.concatenate([engine.read("raw", k)[0] for k in range(3)])
+    np.testing.assert_array_equal(after, 2.0 * before)
 
 
 @pytest.mark.parametrize("max_leaf_nodes", [200, 120])
@@ -214,7 +282,13 @@ def test_memory_does_not_depend_on_the_number_of_rows(tmp_path):
     assert peaks[1] < 68 * SUM_BLOCK * 8  # less than codes alone would take
 
 
-def test_no_task_changes_its_part(tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_held", [0, 2])
+def test_no_task_changes_its_part(n_held, tmp_path, monkeypatch):
+    def fix(values):
+        fixed = values.view()  # codes are read into the same memory again
+        fixed.flags.writeable = False
+        return fixed
+
     X, y = draw_table(9000, 4, 0)
     read = RowFiles.read_rows
 
@@ -224,8 +298,11 @@ def test_no_task_changes_its_part(tmp_path, monkeypatch):
         return values
 
     monkeypatch.setattr(RowFiles, "read_rows", read_fixed)
+    update = DiskEngine.read
+    monkeypatch.setattr(DiskEngine, "read", lambda self, *args: fix(update(self, *args)))
     params = BoostParams(subsample=0.5, cat_penalty=1.0, min_weight_fraction_leaf=0.01)
-    check_same(tmp_path, X, y, np.arange(9000) % 3 + 0.5, make_loss("log_loss", n_classes=4), params)
+    weight = np.arange(9000) % 3 + 0.5
+    check_same(tmp_path, X, y, weight, make_loss("log_loss", n_classes=4), params, n_held=n_held)
 
 
 def test_a_stop_is_heard_between_parts_and_nothing_is_left_behind(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import spinney
 from disk_tables import make_table, model_bytes, split, write_parts
 from spinney.scale import plan
+from spinney.scale.memory import show_bytes
 from spinney.scale.scan import Scan
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
@@ -31,8 +32,10 @@ REGRESSORS = [
 
 @pytest.fixture
 def _from_disk(monkeypatch):
-    """Take no table for one that memory holds."""
+    """Take no table for one that memory holds, nor blocks for so small that they are worked on together."""
     monkeypatch.setattr(plan, "fits", lambda plan: plan.by_levels)
+    monkeypatch.setattr(plan, "MOST_TOGETHER", 1)
+    monkeypatch.setattr(plan, "SPARE_BYTES", 1 << 40)  # none are held
 
 
 def clone(model):
@@ -72,7 +75,7 @@ def test_a_regressor_grown_from_disk_is_that_of_the_table(model, tmp_path):
 
 
 @pytest.mark.usefixtures("_from_disk")
-@pytest.mark.parametrize("loss", ["absolute_error", "quantile", "several quantiles"])
+@pytest.mark.parametrize("loss", ["absolute_error", "quantile", "several quantiles", "huber"])
 def test_quantiles_grown_from_disk_are_those_of_the_table(loss, tmp_path):
     table = make_table(8500, target="numbers")
     weight = 2 * table["w"].to_numpy()  # whole numbers
@@ -159,9 +162,21 @@ def test_the_plan_of_a_fit_from_disk_does_not_depend_on_the_number_of_rows():
     columns, model = list(scanned.read()._layout.columns), spinney.GradientBoostingClassifier()
     found = [plan.make_plan(model, columns, n_rows, 0, scanned.memory) for n_rows in (10**5, 10**7, 10**9)]
     assert [one.by_levels for one in found] == [False, True, True]
-    assert found[1].peak_bytes == found[2].peak_bytes < scanned.memory
+    assert found[1].peak_bytes == found[2].peak_bytes <= scanned.memory
+    assert found[1].held == found[2].held > 0
+    assert f"{show_bytes(found[1].held)} of them held" in str(found[1])
     assert "one pass over the codes a level" in str(found[1])
     assert "one pass" not in str(found[0])
+
+
+def test_rows_are_held_as_far_as_the_limit_allows():
+    columns, model = list(Scan(make_table(50), "y").read()._layout.columns), spinney.GradientBoostingClassifier()
+    found = [plan.make_plan(model, columns, 10**7, 0, limit << 20) for limit in (270, 300, 500, 1000)]
+    assert all(one.by_levels for one in found)
+    assert all(one.peak_bytes <= one.memory for one in found)
+    held = [one.held for one in found]
+    assert 0 < held[1] < held[2] < held[3]
+    assert held[3] == 10**7 * plan.held_bytes(16, 1, has_weights=False)  # all of them, and no more
 
 
 @pytest.mark.parametrize(
@@ -173,7 +188,7 @@ def test_the_plan_of_a_fit_from_disk_does_not_depend_on_the_number_of_rows():
             "or change candidates='hessian', which needs the rows",
         ),
         (spinney.GradientBoostingClassifier(max_leaf_nodes=None), "or change max_leaf_nodes=None without max_depth"),
-        (spinney.GradientBoostingRegressor(loss="huber"), "or change loss='huber'"),
+        (spinney.GradientBoostingClassifier(sampling="gradient"), "or change sampling='gradient'"),
         (spinney.GradientBoostingRegressor(loss=(abs, abs)), "or change loss, two functions of all rows"),
         (spinney.GradientBoostingClassifier(drop_rate=0.1), "or change drop_rate"),
     ],

@@ -7,7 +7,7 @@ import pytest
 import spinney
 from disk_tables import make_table, model_bytes, write_parts
 from spinney.ensemble.forest import ForestGrowth
-from spinney.scale.plan import READING_BYTES, peak_bytes
+from spinney.scale.plan import READING_BYTES, make_plan, peak_bytes
 from spinney.scale.scan import Scan
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
@@ -29,6 +29,30 @@ def test_the_plan_of_a_scan_is_known_before_it_is_read(tmp_path):
     assert scanned._spilled is None
     after = (scanned.read(), scanned.plan(model))[1]
     assert after._replace(bytes_read=plan.bytes_read) == plan
+
+
+@pytest.mark.parametrize(
+    ("model", "others"),
+    [
+        (spinney.GradientBoostingClassifier(n_estimators=50), {"max_leaf_nodes": 255}),
+        (spinney.RandomForestClassifier(n_estimators=20), {"max_features": None}),
+        (spinney.ExtraTreesRegressor(n_estimators=20), {"n_estimators": 40}),
+        (spinney.CARTRegressor(max_depth=5), {"max_depth": None}),
+    ],
+    ids=str,
+)
+def test_the_time_of_a_fit_is_told_before_it(model, others):
+    columns = list(Scan(make_table(50), "y").read()._layout.columns)
+    few, many, from_disk = (
+        make_plan(model, columns, n_rows, 0, limit) for n_rows, limit in ((10**5, None), (10**8, None), (10**8, 10**9))
+    )
+    assert from_disk.by_levels
+    assert 900 * few.seconds < many.seconds < 2000 * few.seconds
+    assert many.seconds < from_disk.seconds < 2 * many.seconds
+    assert "of one processor" in str(few)
+    assert " hours of one processor" in str(many) or " minutes of one processor" in str(many)
+    changed = type(model)(**{**model.get_params(), **others})
+    assert make_plan(changed, columns, 10**5, 0, None).seconds > 1.2 * few.seconds
 
 
 def test_the_plan_of_what_does_not_tell_its_rows_waits_for_them(tmp_path):

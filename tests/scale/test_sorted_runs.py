@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spinney import _jit
 from spinney.scale import sorted_runs
 from spinney.scale.column_cuts import cut_sorted
-from spinney.scale.sorted_runs import RECORD_BYTES, SortedRuns
+from spinney.scale.sorted_runs import RECORD_BYTES, Piece, SortedRuns, add_up
 from spinney.table.binning import cut_columns
 
 FLOATS = st.one_of(
@@ -26,6 +26,15 @@ def add_all(folder, blocks, weights=None, memory=1):
     for i, block in enumerate(blocks):
         runs.add(block, None if weights is None else weights[i])
     return runs
+
+
+def add_all_up(pieces):
+    """The distinct values of pieces that follow each other, and the mass of each."""
+    assert len({piece.mass is None for piece in pieces}) < 2
+    values = np.concatenate([np.empty(0), *(piece.values for piece in pieces)])
+    assert np.all(values[:-1] <= values[1:])
+    masses = [np.ones(len(piece.values), np.int64) if piece.mass is None else piece.mass for piece in pieces]
+    return add_up(Piece(values, np.concatenate([np.empty(0, np.int64), *masses])))
 
 
 @given(
@@ -54,8 +63,9 @@ def test_runs_are_what_sorting_all_gives(blocks, is_weighted, least, piece, dtyp
         found = [*runs.merge()]
         assert bool(runs.runs) is any(folder.iterdir())
         assert not runs.runs or len(whole) > least  # few rows never go to the disk
-        assert np.concatenate([one.values for one in found]).tobytes() == values.tobytes()
-        assert np.concatenate([one.mass for one in found]).tolist() == mass.tolist()
+        together = add_all_up(found)
+        assert together.values.tobytes() == values.tobytes()
+        assert together.mass.tolist() == mass.tolist()
         assert runs.total == mass.sum()
         for most in (2, 5, 30):
             if len(whole) and (not is_weighted or mass.sum()):
@@ -81,15 +91,27 @@ def check_cuts(runs, column, weight, most):
 )
 def test_bins_are_filled_in_steps_as_at_once(kernels, mass, n_bins, ends):
     binning, mass = kernels().data.binning, np.array(mass, np.int64)
+    values = np.arange(len(mass), dtype=np.float64)
     expected = np.empty(len(mass), np.int64)
-    binning.fill_bins(mass, n_bins, expected)
+    n_filled = binning.fill_bins(mass, n_bins, expected)
     chain = np.empty(5, np.int64)
-    binning.start_chain(mass.sum(), len(mass), n_bins, chain)
-    found = np.empty(len(mass), np.int64)
+    binning.start_chain(mass.sum(), n_bins, chain)
+    low, high = np.empty((2, n_bins))
     ends = sorted({0, len(mass), *(end for end in ends if end < len(mass))})
     for lo, hi in itertools.pairwise(ends):
-        binning.fill_more_bins(mass[lo:hi], n_bins, chain, found[lo:hi])
-    assert found.tolist() == expected.tolist()
+        binning.fill_sorted(values[lo:hi], mass[lo:hi], len(mass) - lo, n_bins, chain, low, high)
+    assert chain[0] == n_filled - 1
+    assert low[:n_filled].tolist() == [values[expected == b].min() for b in range(n_filled)]
+    assert high[:n_filled].tolist() == [values[expected == b].max() for b in range(n_filled)]
+
+
+@pytest.mark.parametrize("kernels", [_jit.interpreted, _jit.load_compiled])
+@given(values=st.lists(st.integers(0, 9), max_size=30), n_wanted=st.integers(1, 12))
+def test_the_last_distinct_values_are_found(kernels, values, n_wanted):
+    values = np.array(sorted(values), np.float32)
+    last = np.unique(values)[-n_wanted:]
+    start = int(np.searchsorted(values, last[0])) if len(last) else 0
+    assert kernels().data.binning.find_last_values(values, n_wanted) == (start, len(last))
 
 
 def peak_of(work):
@@ -119,7 +141,9 @@ def test_memory_does_not_grow_with_the_rows(kind, tmp_path):
             elif kind == "few":
                 values = np.floor(values * 10_000)
             runs.add(values, rng.integers(1, 9, n_rows) if kind == "weighted" else None)
-        n_values = sum(len(piece.values) for piece in runs.merge())
+        n_values = 0
+        for piece in runs.merge():
+            n_values += len(piece.values)
         assert bool(runs.runs) is (kind != "few")
         assert n_values > (0.5 * n_blocks * n_rows if kind != "few" else 9_990)
 
@@ -132,7 +156,7 @@ def test_few_values_never_touch_the_disk(tmp_path):
     rng = np.random.default_rng(0)
     blocks = [rng.integers(0, 3000, 1 << 14).astype(np.float32) for _ in range(40)]
     runs = add_all(tmp_path, blocks)
-    assert sum(len(piece.values) for piece in runs.merge()) == 3000
+    assert len(add_all_up([*runs.merge()]).values) == 3000
     assert runs.runs == []
     assert [*tmp_path.iterdir()] == []
 

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import spinney
 from disk_tables import make_table, model_bytes, split, write_parts
@@ -108,6 +109,30 @@ def test_a_relation_of_duckdb_gives_the_model_of_its_rows(tmp_path):
     assert model_bytes(MODEL.fit(scanned), tmp_path) == model_bytes(expected, tmp_path)
     found = np.concatenate([*expected.predict_batches(connection.sql("select * from rows"))])
     assert found.tolist() == expected.predict(X).tolist()
+
+
+def test_a_reader_of_delta_gives_the_model_of_its_rows(tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    for mode, part in (("error", TABLE.slice(0, 20)), ("append", TABLE.slice(20))):
+        deltalake.write_deltalake(str(tmp_path / "t"), part, mode=mode)
+    rows = deltalake.DeltaTable(str(tmp_path / "t"))
+    X, y = split(rows.to_pyarrow_table(), ())
+    scanned = spinney.scan(deltalake.QueryBuilder().register("t", rows).execute("select * from t"), "y")
+    assert model_bytes(MODEL.fit(scanned), tmp_path) == model_bytes(MODEL.fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match="is a Delta table, whose log tells which files count: give a reader"):
+        spinney.scan(tmp_path / "t", "y").read()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("_delta_log/0.json", "is a Delta table, whose log"), ("metadata/v1.metadata.json", "is an Iceberg table, whose")],
+)
+def test_folders_whose_files_may_be_out_of_date_are_refused(name, message, tmp_path):
+    parquet.write_table(TABLE, tmp_path / "part-0.parquet")
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(ValueError, match=message):
+        spinney.scan(tmp_path, "y").read()
 
 
 def test_a_header_without_rows_is_told(tmp_path):

@@ -13,6 +13,7 @@
 | `adaboost_trees.py` | its trees, on codes that are made once |
 | `boosting.py` | one round of gradient boosting |
 | `boosting_levels.py` | the same on rows that come in parts, from disk |
+| `huber_levels.py` | what Huber's loss takes from all rows of these: delta, steps of leaves |
 | `vector_boosting.py` | the same with one tree for all classes or outputs |
 | `gradient_sampling.py` | its bags by the size of gradients |
 | `dropout.py` | its rounds that leave out trees before them: DART |

@@ -21,7 +21,8 @@ import numpy as np
 from spinney._types import SUM
 from spinney.ensemble.best_constant import mean_loss
 from spinney.ensemble.boosting import BoostedTrees, Constraints, OutsideRows, leaf_units
-from spinney.ensemble.losses import RoundRows, Softmax
+from spinney.ensemble.huber_levels import clipped_means, set_delta
+from spinney.ensemble.losses import Huber, RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS
 from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients, LeafSums
@@ -223,24 +224,36 @@ class LeafTask(Adding):
 
 
 @dataclass(frozen=True)
+class LeafRows:
+    """The leaf of each row in the bag of a round, or of all rows; -1 for others."""
+
+    rows: RowLoss
+    number: int
+    leaf: NDArray[np.int64]  # (n_nodes,) of the rows of a node as grown; -1: none has any
+    is_all: bool
+
+    def __call__(self, part: Part) -> NDArray[np.int64]:
+        """Find those of a part."""
+        group: NDArray[np.int64] = self.leaf[part.node]
+        is_in = None if self.is_all else self.rows.is_in(part, self.number)
+        if is_in is not None:
+            group[is_in == 0] = -1
+        return group
+
+
+@dataclass(frozen=True)
 class SelectTask:
     """Count the residuals of the rows in the bag, or all, by their next digits, leaf by leaf: `ensemble.selection`."""
 
     rows: RowLoss
     k: int
-    number: int
-    leaf: NDArray[np.int64]  # (n_nodes,) of the rows of a node as grown; -1: none has any
+    leaves: LeafRows
     prefixes: Prefixes
-    is_all: bool
 
     def __call__(self, part: Part) -> tuple[Kept, Floats]:
         """Do so."""
-        group = self.leaf[part.node]
-        is_in = None if self.is_all else self.rows.is_in(part, self.number)
-        if is_in is not None:
-            group[is_in == 0] = -1
         weight = part.arrays[WEIGHT].astype(SUM) if self.rows.has_weights else None
-        return {}, self.prefixes.count_rows(part.arrays[Y] - part.arrays[RAW][self.k], group, weight)
+        return {}, self.prefixes.count_rows(part.arrays[Y] - part.arrays[RAW][self.k], self.leaves(part), weight)
 
     def join(self, a: Floats, b: Floats) -> Floats:
         """See `tree.levels.Task.join`."""
@@ -322,7 +335,7 @@ class LevelBoosting(BoostedTrees):
         Without values, see `fix_weight_blocks`.
     n_rows : int
     loss : Loss
-        One whose leaves are Newton's steps, or quantiles of rows of whole weights.
+        One whose leaves are Newton's steps, or, of rows of whole weights, quantiles or Huber's steps.
     params : BoostParams
     kernels : kernel modules
     constraints : Constraints
@@ -370,6 +383,7 @@ class LevelBoosting(BoostedTrees):
         self.engine.begin_round(
             Beginning(lambda: self.store.forest(0, n_trees), self.n_rounds, DeriveTask(self.rows), self.rows.reads(0))
         )
+        self.begin_loss(control)
         self.weaken(self.growth)
         self.outside = None if self.out_of_bag is None else self.take_outside()
         before = math.nan if self.outside is None else self.outside.loss(self.loss)
@@ -378,6 +392,14 @@ class LevelBoosting(BoostedTrees):
         if self.out_of_bag is not None and self.outside is not None:
             self.out_of_bag.note(before, self.outside.loss(self.loss))
         self.n_rounds += 1
+
+    def begin_loss(self, control: NDArray[np.int64]) -> None:
+        """Set what the loss takes from all rows before a round, as `Loss.begin_round` does."""
+        if not isinstance(self.loss, Huber):
+            return
+        reads, has_weights = self.rows.reads(0), self.rows.has_weights
+        if set_delta(self.loss, lambda task: self.engine.add(task, reads, control), has_weights=has_weights):
+            self.sizes = None  # of another delta
 
     def take_outside(self) -> OutsideRows:
         """The rows outside the bag that judge the round."""
@@ -441,14 +463,16 @@ class LevelBoosting(BoostedTrees):
                 np.add.at(mine[shard], growth.target[leaf], others[shard, leaf])
 
         def write(*, is_all: bool) -> Floats:
-            def count(prefixes: Prefixes) -> Floats:
-                task = SelectTask(rows, k, self.number, growth.target, prefixes, is_all)
-                counts: Floats = engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *growth.node], control)
-                return counts
+            def add(task: Any) -> Any:
+                return engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *growth.node], control)
 
             given = None
-            if self.loss.leaf == "quantile":
-                given = find_quantiles(count, n_nodes, self.loss.quantile_levels[k])
+            leaves = LeafRows(rows, self.number, growth.target, is_all)
+            if self.loss.leaf != "newton":
+                level = self.loss.quantile_levels[k]
+                given = find_quantiles(lambda prefixes: add(SelectTask(rows, k, leaves, prefixes)), n_nodes, level)
+            if given is not None and isinstance(self.loss, Huber):
+                given += clipped_means(leaves, given, self.loss.parameter, add, has_weights=rows.has_weights)
             part = sums if is_all else LeafSums(*(each[:1] for each in sums))
             values = self.write_tree(growth, n_nodes, part, scale, given)
             return np.where(leaf, values[growth.target], 0.0)

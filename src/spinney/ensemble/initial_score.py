@@ -9,6 +9,7 @@ import numpy as np
 
 from spinney._elementary import LEAST, exp, log_one
 from spinney.ensemble.best_constant import (
+    Derivatives,
     find_constant,
     log_shares_of_blocks,
     mean_derivatives,
@@ -34,7 +35,7 @@ from spinney.kernels.common.structs import Gradients
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from spinney.ensemble.best_constant import Derivatives, Floats
+    from spinney.ensemble.best_constant import Floats
     from spinney.ensemble.losses import Loss
     from spinney.table.fixed_point import Weights
 
@@ -98,12 +99,38 @@ def find_start_by_blocks(
         return np.array([0.5 * odds if isinstance(loss, Exponential) else odds])
     if isinstance(loss, Quantile | Quantiles):
         return np.concatenate([find_quantile_by_blocks(blocks, level) for level in loss.quantile_levels])
+    if isinstance(loss, Huber):
+        return find_huber_start(loss, blocks, weights)
     if not isinstance(loss, SquaredError | LogLink):
         raise NotImplementedError(f"loss={loss.name!r} begins with what all rows in their order tell")
     mean = mean_of_blocks(blocks, weights)
     if isinstance(loss, LogLink):
         return np.array([log_one(mean) if mean > 0.0 else LEAST])
     return np.array([mean])
+
+
+def find_huber_start(loss: Huber, blocks: Callable[[], Iterable[tuple[Floats, Weights]]], weights: Weights) -> Floats:
+    """`Huber.start` of rows that come in blocks; delta is set."""
+    median = float(find_quantile_by_blocks(blocks, 0.5)[0])
+
+    def see(change: Callable[[Floats], Floats]) -> Callable[[], Iterable[tuple[Floats, Weights]]]:
+        return lambda: ((change(y), own) for y, own in blocks())
+
+    sizes = see(lambda y: np.abs(y - median))
+    delta = float(find_quantile_by_blocks(sizes, loss.alpha)[0])
+    if delta == 0.0:
+        delta = min((float(np.min(size, where=size > 0.0, initial=math.inf)) for size, _ in sizes()), default=math.inf)
+    loss.parameter = delta = delta if math.isfinite(delta) else 1.0
+
+    def derive(constant: Floats) -> list[Derivatives]:
+        g = see(lambda y: np.clip(constant - y, -delta, delta))
+        is_inside = see(lambda y: (np.abs(constant - y) <= delta).astype(np.float64))
+        has_any = any(bool(inside.any()) for inside, _ in is_inside())
+        slope, size = mean_of_blocks(g, weights), mean_of_blocks(lambda: ((np.abs(x), own) for x, own in g()), weights)
+        return [Derivatives(slope, size, mean_of_blocks(is_inside, weights) if has_any else 1.0)]
+
+    found = find_constant(derive, np.array([median]))
+    return np.array([median]) if found is None else found
 
 
 def find_quantile_by_blocks(blocks: Callable[[], Iterable[tuple[Floats, Weights]]], level: float) -> Floats:

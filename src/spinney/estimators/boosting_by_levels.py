@@ -31,7 +31,7 @@ from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw
 from spinney.scale.block_coding import bin_blocks
 from spinney.scale.engine import DiskEngine
-from spinney.scale.plan import LevelGrowing
+from spinney.scale.plan import LevelGrowing, held_bytes
 from spinney.table.ingest import read_columns
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ if TYPE_CHECKING:
     from spinney.tree.levels import Engine
 
 MOST_LEAVES = 31  # that "auto" gives
-LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential", "absolute_error", "quantile")
+LOSSES = (
+    *("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential"),
+    *("absolute_error", "quantile", "huber"),
+)
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
 
 
@@ -175,7 +178,12 @@ class DiskPlace:
             files.write("raw", k, begin_raw(start, files.rows_of(k), None))
         assert self.blocks is not None
         effort = effort._replace(most_workers=self.plan.n_workers)
-        self.engine = DiskEngine(self.blocks, files, effort.count_workers(n_jobs, files.n_blocks))
+        n_workers = effort.count_workers(n_jobs, files.n_blocks)
+        row_bytes = held_bytes(self.blocks.stride, len(start), has_weights=not rows.weights.is_unit)
+        n_held = self.plan.held // (files.block_rows * row_bytes)
+        if self.plan.held >= files.n_rows * row_bytes:
+            n_held = files.n_blocks  # the last part has fewer rows
+        self.engine = DiskEngine(self.blocks, files, n_workers, n_held)
         return self.engine
 
     def watch(self, boosting: LevelBoosting, n_rounds: int) -> contextlib.AbstractContextManager[Any]:
@@ -202,7 +210,7 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: BoostingRequ
     def mark_rows() -> str:
         return fingerprint_blocks(table, labels.targets(), model._labels)  # noqa: SLF001
 
-    return grow_by_levels(model, table, labels, place, request, find_folder(store), mark_rows)
+    return grow_by_levels(model, table, labels, place, request, find_folder(store), mark_rows, plan.n_together)
 
 
 def grow_by_levels(
@@ -213,6 +221,7 @@ def grow_by_levels(
     request: BoostingRequest,
     folder: Path,
     mark_rows: Callable[[], str],
+    n_together: int = 1,
 ) -> FittedBoosting:
     """Fit a boosted model to rows that are elsewhere.
 
@@ -229,8 +238,10 @@ def grow_by_levels(
         Where target and weights are written to.
     mark_rows : callable
         Gives the hash of X and y, for a checkpoint.
+    n_together : int
+        Blocks of rows that are one part.
     """
-    rows, loss = read_rows(labels, model._make_loss, folder)  # noqa: SLF001
+    rows, loss = read_rows(labels, model._make_loss, folder, n_together)  # noqa: SLF001
     try:
         refuse_fractions(loss, rows, place)
         none = np.zeros(0)
@@ -250,8 +261,8 @@ def grow_by_levels(
 
 
 def refuse_fractions(loss: Loss, rows: RowsOnDisk, place: LevelPlace) -> None:
-    """Refuse quantiles of rows whose weights are no whole numbers: these are rounded leaf by leaf."""
-    if loss.leaf == "quantile" and not rows.weights.is_whole:
+    """Refuse leaves made of quantiles where weights are no whole numbers: these are rounded leaf by leaf."""
+    if loss.leaf != "newton" and not rows.weights.is_whole:
         raise ValueError(
             f"loss={loss.name!r} {place.name} needs weights that are whole numbers: scale them, or {place.way_out}"
         )

@@ -232,12 +232,17 @@ class RowsOnDisk(NamedTuple):
             self.keep.files.close()  # type: ignore[attr-defined]
 
 
-def read_rows(labels: LabelBlocks, make_loss: Callable[[], Loss], folder: Path) -> tuple[RowsOnDisk, Loss]:
-    """Read target and weights of a store, and write those of the rows to learn from to files in a folder."""
+def read_rows(
+    labels: LabelBlocks, make_loss: Callable[[], Loss], folder: Path, n_together: int = 1
+) -> tuple[RowsOnDisk, Loss]:
+    """Read target and weights of a store, and write those of the rows to learn from to files in a folder.
+
+    n_together: blocks of the store that are one part of the files.
+    """
     store, factors, loss = labels.store, ClassFactors(labels), make_loss()
     greatest = [max(float(np.max(np.abs(y))), 0.0) for y in labels.targets()]
     exponent = find_exponent(np.array([max(greatest)]), loss)
-    files = RowFiles(folder, store.block_rows)
+    files = RowFiles(folder, n_together * store.block_rows)
     everyone = RowFiles(folder, store.block_rows, store.n_rows)
     try:
         writers = [RowWriter(files, Y), RowWriter(files, WEIGHT)]

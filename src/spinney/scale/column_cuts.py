@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from spinney.scale.faults import writing
-from spinney.scale.sorted_runs import SortedRuns, Weighed
+from spinney.scale.sorted_runs import Piece, SortedRuns
 from spinney.scale.work_folders import open_temporary
 from spinney.table.binning import Cuts
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spinney.scale.stored_table import StoredTable
     from spinney.scale.work_folders import WorkFolder
 
-N_VALUES = 4  # in the chain of `fill_more_bins`: these values and those behind them
+ENDLESS = 1 << 62  # values, as good as any number beyond that of bins
 REMEDY = "set TMPDIR to a folder on a disk with more room, or allow more memory"
 
 
@@ -132,46 +132,45 @@ def cut_sorted(runs: SortedRuns, most: int, kernels: Any) -> tuple[NDArray[np.fl
     A bin ends early where no more values follow than bins are to come. So the last values wait until it is known how
     many they are; for those before them, as many as there can be bins is as good as any number.
     """
+    binning = kernels.data.binning
     chain = np.empty(5, np.int64)
-    kernels.data.binning.start_chain(runs.total, 0, most, chain)
-    found = FoundBins()
-    waiting = Weighed(np.empty(0), np.empty(0, np.int64))
+    binning.start_chain(runs.total, most, chain)
+    low, high = np.empty((2, most))
+    waiting = Piece(np.empty(0, np.float32), None)
+    has_bins, n_waiting = False, 0
     for piece in runs.merge():
-        values, mass = np.append(waiting.values, piece.values), np.append(waiting.mass, piece.mass)
-        n_known = max(len(values) - most, 0)
-        found.add(values[:n_known], fill(mass[:n_known], most, chain, kernels, n_behind=most))
-        waiting = Weighed(values[n_known:], mass[n_known:])
-    if not found.low:
-        return waiting.values, waiting.values
-    found.add(waiting.values, fill(waiting.mass, most, chain, kernels, n_behind=0))
-    return found.close()
+        known = put_behind(waiting, piece)
+        start, n_waiting = binning.find_last_values(known.values, most)
+        if start > 0:
+            has_bins = True
+            fill(known.take(slice(start)), ENDLESS, most, chain, binning, low, high)
+        waiting = known.take(slice(start, None))
+    if not has_bins:
+        values = waiting.values[np.append(True, waiting.values[1:] != waiting.values[:-1])[: len(waiting.values)]]
+        values = values.astype(np.float64)
+        return values, values
+    fill(waiting, n_waiting, most, chain, binning, low, high)
+    n_bins = int(chain[0]) + 1
+    return low[:n_bins].copy(), high[:n_bins].copy()
 
 
-def fill(mass: NDArray[np.int64], most: int, chain: NDArray[np.int64], kernels: Any, *, n_behind: int) -> Any:
-    """The bins of some more values."""
-    bins = np.empty(len(mass), np.int64)
-    chain[N_VALUES] = len(mass) + n_behind
-    kernels.data.binning.fill_more_bins(mass, most, chain, bins)
-    return bins
+def put_behind(first: Piece, second: Piece) -> Piece:
+    """Two pieces as one, both with a mass or both without, unless the first is empty."""
+    if not len(first.values):
+        return second
+    mass = None if first.mass is None or second.mass is None else np.append(first.mass, second.mass)
+    return Piece(np.append(first.values, second.values), mass)
 
 
-class FoundBins:
-    """The lowest and highest values of bins, found as these come."""
-
-    def __init__(self) -> None:
-        self.low: list[NDArray[np.float64]] = []
-        self.high: list[NDArray[np.float64]] = []
-        self.last_bin, self.last_value = -1, 0.0
-
-    def add(self, values: NDArray[np.float64], bins: NDArray[np.int64]) -> None:
-        """Take some more values, and their bins."""
-        if not len(values):
-            return
-        begins = np.flatnonzero(np.diff(bins, prepend=self.last_bin))
-        self.low.append(values[begins])
-        self.high.append(np.append(self.last_value, values[:-1])[begins])  # the value before each
-        self.last_bin, self.last_value = int(bins[-1]), float(values[-1])
-
-    def close(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The lowest and the highest value of each."""
-        return np.concatenate(self.low), np.append(np.concatenate(self.high)[1:], self.last_value)
+def fill(
+    piece: Piece,
+    n_values: int,
+    most: int,
+    chain: NDArray[np.int64],
+    binning: Any,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> None:
+    """Put some more values into bins."""
+    mass = np.empty(0, np.int64) if piece.mass is None else piece.mass
+    binning.fill_sorted(piece.values, mass, n_values, most, chain, low, high)

@@ -3,6 +3,9 @@
 A task is a pure function of a part (`tree.levels.Part`). Threads read a part, do the task and write what is to be kept;
 one more of them than work at a time, so that the next part is read meanwhile. Where one works at a time, it is the
 caller: handing parts over costs more than it gains, and the system is told which codes it will be asked for next.
+
+A part is one block of codes or more. As many parts as there is memory for are held from the time that they are first
+read, with all that becomes known of their rows: they are not read again, and nothing of them is written.
 """
 
 from __future__ import annotations
@@ -35,13 +38,18 @@ class DiskEngine:
     ----------
     blocks : CodedBlocks
     files : RowFiles
-        What is known of the rows, in the same blocks.
+        What is known of the rows, in parts of one block or more.
     n_workers : int
         Parts that are worked on at a time; sums do not depend on it.
+    n_held : int
+        Parts that are held, the first ones.
     """
 
-    def __init__(self, blocks: CodedBlocks, files: RowFiles, n_workers: int = 1) -> None:
+    def __init__(self, blocks: CodedBlocks, files: RowFiles, n_workers: int = 1, n_held: int = 0) -> None:
         self.blocks, self.files, self.n_workers = blocks, files, n_workers
+        self.n_together = files.block_rows // blocks.block_rows  # blocks of a part
+        assert self.n_together * blocks.block_rows == files.block_rows
+        self.held: list[dict[str, NDArray[Any]]] = [{} for _ in range(min(n_held, files.n_blocks))]
         self.turns = threading.Semaphore(n_workers)
         self.pool = ThreadPoolExecutor(n_workers + 1)
         self.here = threading.local()
@@ -51,8 +59,7 @@ class DiskEngine:
         parts = self._list_parts(control)
         if self.n_workers == 1:
             for k in parts:
-                if CODES in reads:
-                    self.blocks.expect(k + 1)
+                self._expect(reads, k + 1)
                 yield self._work(task, reads, k)
             return
         waiting: deque[Future[Any]] = deque()
@@ -92,8 +99,7 @@ class DiskEngine:
                     k = next(parts, None)
                 if k is None:
                     return sums
-                if CODES in reads:
-                    self.blocks.expect(k + 1)
+                self._expect(reads, k + 1)
                 task(self._read(reads, k), sums)
 
         if self.n_workers == 1:
@@ -106,6 +112,9 @@ class DiskEngine:
 
     def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
         """Have an array of so many rows changed in place, then that of the next, whatever blocks they are in."""
+        for k, held in enumerate(self.held):
+            if name in held:
+                self.files.write(name, k, held.pop(name))
         first = 0
         for n, change in pieces:
             values = self.files.read_span(name, first, n)
@@ -124,22 +133,53 @@ class DiskEngine:
         part = self._read(reads, k)
         with self.turns:
             kept, found = task(part)
+        if k < len(self.held):
+            self.held[k].update(kept)
+            return found
         for name, values in kept.items():
             self.files.write(name, k, values)
         return found
 
+    def _expect(self, reads: Sequence[str], k: int) -> None:
+        """Have the codes of part k fetched meanwhile, if there is one that is not held."""
+        if CODES in reads and k >= len(self.held):
+            for block in self._list_blocks(k):
+                self.blocks.expect(block)
+
     def _read(self, reads: Sequence[str], k: int) -> Part:
         """A part with some of its arrays."""
-        arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}
-        return Part(k * self.files.block_rows, self.files.rows_of(k), arrays)
+        return Part(k * self.files.block_rows, self.files.rows_of(k), {name: self.read(name, k) for name in reads})
 
-    def _read_codes(self, k: int) -> NDArray[np.uint8]:
-        """The codes of a block, in memory that this thread has for them: no task keeps what it is given."""
-        if not hasattr(self.here, "codes"):
-            self.here.codes = np.empty((self.blocks.block_rows, self.blocks.stride), np.uint8)
-        return self.blocks.read(k, self.here.codes)
+    def read(self, name: str, k: int) -> NDArray[Any]:
+        """An array of a part: the one that is held, or as it is on disk."""
+        if k < len(self.held):
+            held = self.held[k]
+            if name not in held:
+                held[name] = self._read_codes(k, self._make_codes(k)) if name == CODES else self.files.read(name, k)
+            return held[name]
+        if name != CODES:
+            return self.files.read(name, k)
+        if not hasattr(self.here, "codes"):  # memory that this thread has for them: no task keeps what it is given
+            self.here.codes = self._make_codes(0)
+        return self._read_codes(k, self.here.codes)
+
+    def _make_codes(self, k: int) -> NDArray[np.uint8]:
+        return np.empty((self.files.rows_of(k), self.blocks.stride), np.uint8)
+
+    def _read_codes(self, k: int, out: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The codes of a part, in memory that is there."""
+        size = self.blocks.block_rows
+        for i, block in enumerate(self._list_blocks(k)):
+            self.blocks.read(block, out[i * size : (i + 1) * size])
+        return out[: self.files.rows_of(k)]
+
+    def _list_blocks(self, k: int) -> range:
+        """The blocks of a part."""
+        first, n_blocks = k * self.n_together, self.blocks.n_blocks
+        return range(min(first, n_blocks), min(first + self.n_together, n_blocks))
 
     def close(self) -> None:
         """End the threads, and give the space of the files back."""
         self.pool.shutdown()
+        self.held = []
         self.files.close()

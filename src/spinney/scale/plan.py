@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spinney._threads import count_workers
 from spinney._types import HISTOGRAM_STRIDE, MAX_CODES
-from spinney.scale.layout import BLOCK_ROWS, CATEGORIES
+from spinney.scale.layout import BLOCK_ROWS, CATEGORIES, WEIGHT
 from spinney.scale.memory import show_bytes
 from spinney.table.binning import MOST_NARROW, lay_out
 from spinney.table.coding import row_stride
@@ -26,11 +27,19 @@ WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order
 EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while they are put together
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
-LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes, their copy and its scores
+LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes and its scores
+HELD_BYTES = 20  # of a row that is held, beside its codes, scores and weight: target, packed sums, node
+SPARE_BYTES = 48 << 20  # beside what growing is counted to take: what reading has not given back, and chance
+MOST_TOGETHER = 4  # blocks of rows that are one part: more of them do not fit the second cache, and cost no less
+PART_SHARE = 4  # one part of the memory in so many is for parts that are worked on
 LEAST_GATHERED = 1 << 16  # rows of a node that there must be room for
 SUBTREE_BYTES = 240  # of a row of a node that is finished, beside its codes: target, order, and the nodes that it makes
 DRAW_BYTES = 90  # of a row, where bags are drawn by its weight, group or stratum: these, and tables made of them
 TOP_COPIES, TOP_ROW_BYTES = 3, 200  # of a row of a block: codes, those that are gathered; the rest
+CELL_SECONDS = 8e-8  # to read, cut and code a cell
+BOOST_SECONDS, BOOST_DISK_SECONDS = 6e-10, 9e-10  # of a cell, at one level of a boosted tree
+TREE_SECONDS, TREE_DISK = 1.2e-8, 1.3  # of a row and a feature that is tried, at one level; as many times from disk
+AUTO_TREES = 100  # where a method chooses how many
 LONG = 1e9  # seconds of work, for which all threads are worth it
 
 
@@ -92,6 +101,14 @@ class FitPlan(NamedTuple):
     room : int
         Bytes for the sums of nodes, or for the rows of nodes that are small enough to be finished in memory, where
         trees on bags are grown from disk.
+    held : int
+        Bytes for blocks of rows that stay in memory once they are read, where boosting is grown from disk: what the
+        limit leaves.
+    n_together : int
+        Blocks of rows that are worked on at once, where boosting is grown from disk.
+    seconds : float or None
+        CPU time from the source to the model, within a factor of a few: that of one processor, whatever `n_jobs`. None
+        where only reading the source tells, or nobody has measured the method.
     """
 
     n_rows: int | None
@@ -105,6 +122,9 @@ class FitPlan(NamedTuple):
     by_levels: bool = False
     gap: str | None = None
     room: int = 0
+    held: int = 0
+    n_together: int = 1
+    seconds: float | None = None
 
     def __str__(self) -> str:
         """A line for each part."""
@@ -121,8 +141,22 @@ class FitPlan(NamedTuple):
         }
         if self.by_levels:
             how = "nodes by passes over the codes, then in memory" if self.room else "one pass over the codes a level"
+            if self.held and self.n_rows:
+                how += f", {show_bytes(self.held)} of them held"
             lines["trees"] = f"grown from disk, however many rows there are: {how}"
+        if self.seconds is not None:
+            lines["time"] = f"{show_seconds(self.seconds)} of one processor"
         return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
+
+
+def show_seconds(seconds: float) -> str:
+    """A time that is known within a factor of a few."""
+    if seconds < 1.0:
+        return "less than a second"
+    for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {seconds:.0f} seconds"
 
 
 def count_features(columns: list[StoredColumn]) -> int:
@@ -145,20 +179,30 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
     return READING_BYTES + edges + n_rows * (width + max(state, COLUMN_BYTES))
 
 
-def level_bytes(growing: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_workers: int = 1) -> int:
-    """Memory of a fit with codes on disk: sums of the open nodes, and some blocks of rows for each thread."""
+def level_bytes(
+    growing: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_workers: int, n_blocks: int
+) -> int:
+    """Memory of growing with codes on disk: sums of the open nodes, and parts of so many blocks for each thread."""
     n_features = count_features(columns)
     n_levels = [len(column.values) for column in columns if column.kind == CATEGORIES]
     n_sums = n_features * HISTOGRAM_STRIDE + sum(n for n in n_levels if n > MOST_NARROW)
     if growing.most_codes > MOST_NARROW:
         n_sums += (n_features - len(n_levels)) * growing.most_codes
     n_histograms = NODE_HISTOGRAMS * growing.n_open + (n_workers + 2) * growing.n_open
-    row = (
-        2 * lay_out([max(n_levels, default=growing.most_codes)] * n_features)[2]
-        + LEVEL_ROW_BYTES
-        + SCORE_BYTES * n_scores
-    )
-    return READING_BYTES + 8 * n_histograms * n_sums + (n_workers + 2) * BLOCK_ROWS * row
+    row = stride_of(growing, columns) + LEVEL_ROW_BYTES + SCORE_BYTES * n_scores
+    n_parts = 1 if n_workers == 1 else n_workers + 2  # the caller reads none ahead
+    return 8 * n_histograms * n_sums + n_parts * n_blocks * BLOCK_ROWS * row
+
+
+def stride_of(growing: LevelGrowing, columns: list[StoredColumn]) -> int:
+    """Bytes of the codes of a row, at most."""
+    n_levels = [len(column.values) for column in columns if column.kind == CATEGORIES]
+    return lay_out([max(n_levels, default=growing.most_codes)] * count_features(columns))[2]
+
+
+def held_bytes(stride: int, n_scores: int, *, has_weights: bool) -> int:
+    """Bytes of a row that is held while boosting grows from disk: codes, target, weight, scores, sums and node."""
+    return stride + HELD_BYTES + (8 if has_weights else 0) + (SCORE_BYTES if n_scores > 1 else 8) * n_scores
 
 
 def make_plan(
@@ -186,7 +230,33 @@ def make_plan(
         written, peak = n_rows * row_bytes, peak_bytes(growing, n_rows, n_features, n_workers) + BLOCK_ROWS * row_bytes
     plan = FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
     levels: LevelGrowing | TopGrowing | None = estimator._level_growing()  # noqa: SLF001
-    if levels is None or fits(plan):
+    if levels is None:
+        return plan
+    plan = choose_way(plan, levels, columns, n_scores, estimator)
+    return plan._replace(seconds=estimate_seconds(plan, levels, n_scores, estimator))
+
+
+def estimate_seconds(plan: FitPlan, levels: LevelGrowing | TopGrowing, n_scores: int, estimator: Any) -> float | None:
+    """CPU time of a fit by what cells have taken on a server's processor: see RESULTS."""
+    if plan.n_rows is None:
+        return None
+    cells = float(plan.n_rows * plan.n_features)
+    n_trees = getattr(estimator, "n_estimators", 1)
+    n_trees = n_trees if isinstance(n_trees, int) else AUTO_TREES
+    depth = math.log2(max(plan.n_rows, 2))
+    if isinstance(levels, LevelGrowing):
+        visit = BOOST_DISK_SECONDS if plan.by_levels else BOOST_SECONDS
+        return cells * (CELL_SECONDS + n_trees * n_scores * min(depth, math.log2(levels.n_open)) * visit)
+    depth = min(depth, getattr(estimator, "max_depth", None) or math.inf)
+    visit = TREE_SECONDS * (TREE_DISK if plan.by_levels else 1.0)
+    return cells * CELL_SECONDS + plan.n_rows * n_trees * levels.count_tried(plan.n_features) * depth * visit
+
+
+def choose_way(
+    plan: FitPlan, levels: LevelGrowing | TopGrowing, columns: list[StoredColumn], n_scores: int, estimator: Any
+) -> FitPlan:
+    """The plan in memory if that fits, else from disk."""
+    if fits(plan):
         return plan
     if levels.gap is not None:
         return plan._replace(gap=levels.gap)
@@ -201,16 +271,30 @@ def make_plan(
 def plan_levels(
     plan: FitPlan, levels: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_jobs: int | None
 ) -> FitPlan:
-    """The plan of a fit from disk, in place of one that memory cannot hold: by as many threads as it has room for."""
+    """The plan of a fit from disk, in place of one that memory cannot hold: by as many threads as it has room for.
+
+    What the limit leaves beside that holds rows. Reading is over by then, and has given its memory back.
+    """
     assert plan.n_rows is not None
     assert plan.memory is not None
     features = [column for column in columns if column.role == "feature"]
-    block = BLOCK_ROWS * count_row_bytes(columns)
+    reading = READING_BYTES + BLOCK_ROWS * count_row_bytes(columns)
+
+    def grow(n_workers: int, n_blocks: int) -> int:
+        return level_bytes(levels, features, n_scores, n_workers, n_blocks)
+
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
-    while n_workers > 1 and level_bytes(levels, features, n_scores, n_workers) + block > plan.memory:
+    while n_workers > 1 and reading + grow(n_workers, 1) > plan.memory:
         n_workers -= 1
-    peak = level_bytes(levels, features, n_scores, n_workers) + block
-    return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers)
+    n_together = MOST_TOGETHER
+    while n_together > 1 and grow(n_workers, n_together) > plan.memory // PART_SHARE:
+        n_together //= 2
+    growing = grow(n_workers, n_together)
+    has_weights = any(column.role == WEIGHT for column in columns)
+    rows = plan.n_rows * held_bytes(stride_of(levels, features), n_scores, has_weights=has_weights)
+    held = min(max(plan.memory - growing - SPARE_BYTES, 0), rows)
+    peak = max(reading + grow(n_workers, 1), growing + SPARE_BYTES + held)
+    return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers, held=held, n_together=n_together)
 
 
 def plan_tops(
@@ -260,5 +344,6 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
         )
     raise ValueError(
         f"{name} needs {needs} with the codes of {plan.n_rows:,} rows and {plan.n_features} features in memory, and "
-        f"memory={limit}: raise it, drop columns, or scan fewer files"
+        f"memory={limit}: raise it, drop columns, or scan fewer files. Gradient boosting of numbers and classes, "
+        "random forests, extra-trees, bags of CART trees and CART need not hold them"
     )

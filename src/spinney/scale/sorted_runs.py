@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RECORD = np.dtype([("value", "<f8"), ("mass", "<i8")])
-VALUE_BYTES = 80  # of a value while it is sorted: with others that are held, in the order that they come and in its own
+VALUE_BYTES = 64  # of a value while it is sorted: with others that are held, in the order that they come and in its own
 RECORD_BYTES = 192  # the same with its mass
 LEAST_RECORDS = 1 << 14
 LEAST_PIECE = 512  # of a run that are read at once: with more runs than that allows, some are merged first
@@ -105,7 +105,7 @@ class SortedRuns:
 
     def __init__(self, memory: int, make_path: Callable[[], Path], *, has_mass: bool) -> None:
         self.most = max(memory // (RECORD_BYTES if has_mass else VALUE_BYTES), LEAST_RECORDS)
-        self.make_path = make_path
+        self.make_path, self.has_mass = make_path, has_mass
         self.total = 0
         self.raw: list[tuple[NDArray[Any], NDArray[np.int64] | None]] = []
         self.n_raw = 0
@@ -134,7 +134,7 @@ class SortedRuns:
         if self.n_held > self.most:
             weighed = [piece for piece in self.held if piece.mass is not None]
             self.held = [piece for piece in self.held if piece.mass is None] + ([join(weighed)] if weighed else [])
-            self.n_held = sum(len(piece.values) for piece in self.held)
+            self.n_held = sum(map(self.size_of, self.held))
             if self.n_held > self.most // 2:
                 self.runs += [Run(self.make_path(), iter([piece])) for piece in self.held]
                 self.held, self.n_held = [], 0
@@ -142,10 +142,17 @@ class SortedRuns:
     def hold(self, piece: Piece) -> None:
         """Hold a sorted piece."""
         self.held.append(piece)
-        self.n_held += len(piece.values)
+        self.n_held += self.size_of(piece)
 
-    def merge(self) -> Iterator[Weighed]:
-        """All values in their order, with mass and no value twice, in pieces; nothing can be added afterwards."""
+    def size_of(self, piece: Piece) -> int:
+        """How many values a piece counts for: masses take room that values that come without them do not count."""
+        return len(piece.values) * (1 if piece.mass is None or self.has_mass else 2)
+
+    def merge(self) -> Iterator[Piece]:
+        """All values in their order, in pieces, all with masses or none; nothing can be added afterwards.
+
+        The last value of a piece may be the first of the next; without masses values may repeat.
+        """
         self.sort()
         most_runs = max(self.most // LEAST_PIECE, 2)
         while len(self.runs) > most_runs:
@@ -155,12 +162,7 @@ class SortedRuns:
             for run in some:
                 run.path.unlink()
         parts: list[Run | HeldRun] = [*self.runs, *map(HeldRun, self.held)]
-        last = Weighed(np.empty(0), np.empty(0, np.int64))  # value of a piece: more of it may follow
-        for piece in merge_runs(parts, max(self.most // max(len(parts), 1), 1)):
-            whole = follow(last, add_up(piece))
-            yield Weighed(whole.values[:-1], whole.mass[:-1])
-            last = Weighed(whole.values[-1:], whole.mass[-1:])
-        yield last
+        yield from merge_runs(parts, max(self.most // max(len(parts), 1), 1))
 
     def remove(self) -> None:
         """Remove the runs."""
@@ -214,15 +216,6 @@ def join(pieces: Sequence[Piece]) -> Piece:
     masses = [np.ones(len(p.values), np.int64) if p.mass is None else p.mass for p in pieces]
     order = np.argsort(values, kind="stable")
     return Piece(*add_up(Piece(values[order], np.concatenate(masses)[order])))
-
-
-def follow(last: Weighed, piece: Weighed) -> Weighed:
-    """Two pieces as one, the first of one value or none, which may be the first of the second as well."""
-    values, mass = np.concatenate([last.values, piece.values]), np.concatenate([last.mass, piece.mass])
-    if len(last.values) and values[0] == values[1]:
-        mass[1] += mass[0]
-        return Weighed(values[1:], mass[1:])
-    return Weighed(values, mass)
 
 
 def merge_runs(runs: Sequence[Run | HeldRun], n_at_once: int) -> Iterator[Piece]:

@@ -117,6 +117,7 @@ def list_files(given: str | os.PathLike[str]) -> list[Path]:
         raise ValueError(f"{text} is an address: give it to spinney.scan, or copy the files to a disk first.")
     path = Path(text)
     if path.is_dir():
+        refuse_table_formats(path)
         found = [one for one in path.rglob("*") if one.is_file() and not is_hidden(one.relative_to(path))]
         found = [one for one in found if one.name.lower().endswith(SUFFIXES)]
         lack = f"{text} has no file that ends in {', '.join(SUFFIXES)}"
@@ -128,6 +129,16 @@ def list_files(given: str | os.PathLike[str]) -> list[Path]:
     if not found:
         raise FileNotFoundError(f"{lack}.")
     return sorted(found, key=natural_order)
+
+
+def refuse_table_formats(folder: Path) -> None:
+    """Refuse the folder of a Delta or an Iceberg table: some of its files may be of rows that are deleted since."""
+    if (folder / "_delta_log").is_dir():
+        reader = "QueryBuilder().register('t', DeltaTable(...)).execute('select * from t') of deltalake"
+        raise ValueError(f"{folder} is a Delta table, whose log tells which files count: give a reader, {reader}.")
+    if any((folder / "metadata").glob("*.metadata.json")):
+        reader = "table.scan().to_arrow_batch_reader() of pyiceberg"
+        raise ValueError(f"{folder} is an Iceberg table, whose metadata tell which files count: give {reader}.")
 
 
 def is_hidden(path: Path) -> bool:

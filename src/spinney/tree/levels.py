@@ -34,7 +34,15 @@ from spinney._types import (
     SUBSET,
     SUM,
 )
-from spinney.kernels.common.structs import BoostNodes, BoostTable, ByteRows, LeafLinks, LevelTests, NodeCounts
+from spinney.kernels.common.structs import (
+    BoostNodes,
+    BoostTable,
+    ByteRows,
+    LeafLinks,
+    LevelTests,
+    NodeCounts,
+    PassScratch,
+)
 from spinney.tree.boost import BoostMemory, make_boost_nodes, make_boost_scratch
 from spinney.tree.grow import enlarge
 
@@ -50,6 +58,7 @@ if TYPE_CHECKING:
 
 CODES, SUMS, NODE, WEIGHT = "codes", "sums", "node", "weight"  # arrays of a part
 BYTE_NODE, MOST_BYTES = "byte node", 256  # the nodes of rows while there are so few: a quarter to read and write
+ROWS_AT_ONCE = 1 << 13  # of a part that are listed, copied and summed while they are in the cache
 LIKELY_SHARE = 0.7  # of the gain of the last winner of the tree before, that nodes are split at once from: fewer passes
 
 
@@ -67,6 +76,11 @@ class Part(NamedTuple):
         """The codes as kernels take them, with these sums, or those of the part."""
         codes = self.arrays[CODES].reshape(-1)
         return ByteRows(codes, codes.view(np.uint64), self.arrays[SUMS] if sums is None else sums, np.zeros(1, ROW))
+
+    @property
+    def narrow_node(self) -> NDArray[np.uint8]:
+        """The node of each row in a byte, while these are so few."""
+        return self.arrays[BYTE_NODE] if BYTE_NODE in self.arrays else np.zeros(self.n_rows, np.uint8)
 
     @property
     def node(self) -> NDArray[np.int32]:
@@ -179,18 +193,19 @@ class LevelTask(Adding):
     def __call__(self, part: Part) -> tuple[Kept, LevelSums]:
         """Do so."""
         levels, rows, place_of = self.kernels.boost.levels, part.rows(), self.tests.place_of
-        moved, chosen = np.empty((2, part.n_rows), np.int32)
+        name = name_nodes(len(place_of))
+        node = part.narrow_node if name == BYTE_NODE else part.node
+        moved = np.empty_like(node)
         sums = LevelSums(
             np.zeros(len(place_of), SUM),
             np.zeros(len(place_of) if self.weigh is not None else 0, SUM),
             np.zeros(self.n_summed * self.table.histogram_size, SUM),
         )
-        n_chosen = levels.route_rows(rows, part.node, self.tests, moved, sums.counts, chosen)
-        sum_nodes(self.kernels, rows, moved, place_of, chosen[:n_chosen], self.table, sums.histogram)
+        scratch = make_pass_scratch(self.table, self.n_summed)
+        levels.split_rows(rows, node, self.tests, self.table, scratch, moved, sums.counts, sums.histogram)
         if self.weigh is not None:
             levels.sum_node_squares(rows.sums, moved, self.weigh(part), self.weight_shift, sums.squares)
-        name = name_nodes(len(place_of))
-        return {name: moved.astype(np.uint8) if name == BYTE_NODE else moved}, sums
+        return {name: moved}, sums
 
 
 def name_nodes(n_nodes: int) -> str:
@@ -220,33 +235,21 @@ class CountTask(Adding):
         size = self.n_counted * self.table.histogram_size
         sums = CountSums(np.zeros(size, SUM), np.zeros(size if self.weigh is not None else 1, SUM))
         is_in = (part.arrays[SUMS] != 0).astype(SUM)
-        chosen = np.empty(part.n_rows, np.int32)
-        n_chosen = self.kernels.boost.levels.choose_rows(is_in, part.node, self.place_of, chosen)
+        scratch = make_pass_scratch(self.table, self.n_counted)
         found = [(is_in, sums.rows)]
         if self.weigh is not None:
             found.append((is_in * self.weigh(part)[: part.n_rows], sums.weights))
         for addends, histogram in found:
             rows = part.rows(addends)
-            sum_nodes(self.kernels, rows, part.node, self.place_of, chosen[:n_chosen], self.table, histogram)
+            self.kernels.boost.levels.sum_nodes(rows, part.node, self.place_of, self.table, scratch, histogram)
         return {}, sums
 
 
-def sum_nodes(
-    kernels: Any,
-    rows: ByteRows,
-    node: NDArray[np.int32],
-    place_of: NDArray[np.int64],
-    chosen: NDArray[np.int32],
-    table: BoostTable,
-    histogram: NDArray[np.int64],
-) -> None:
-    """Add the sums of some rows to the histograms of their nodes, end to end."""
-    if len(chosen) == 0:
-        return
-    words = np.empty(len(chosen) * table.n_words, np.uint64)
-    buffer = ByteRows(words.view(np.uint8), words, np.empty(len(chosen), SUM), rows.ids)
-    starts = np.empty(len(histogram) // table.histogram_size + 2, SUM)
-    kernels.boost.levels.sum_nodes(rows, node, place_of, chosen, table, starts, buffer, histogram)
+def make_pass_scratch(table: BoostTable, n_histograms: int) -> PassScratch:
+    """What the rows of a part are summed with."""
+    words = np.empty(ROWS_AT_ONCE * table.n_words, np.uint64)
+    buffer = ByteRows(words.view(np.uint8), words, np.empty(ROWS_AT_ONCE, SUM), np.zeros(1, ROW))
+    return PassScratch(np.empty(ROWS_AT_ONCE, np.int32), np.empty(n_histograms + 2, SUM), buffer)
 
 
 # --- The tree -------------------------------------------------------------------------------------------------

@@ -769,6 +769,17 @@ class LevelTests(NamedTuple):
     n_words: int  # of a row
 
 
+class PassScratch(NamedTuple):
+    """What some rows of a part are listed and copied in, before they are added to the sums of their nodes.
+
+    Life: a task; kernels write.
+    """
+
+    chosen: NDArray[np.int32]  # (n,): so many rows are looked at a time
+    starts: NDArray[np.int64]  # (n_histograms + 2,)
+    buffer: ByteRows  # (n,), without ids
+
+
 class NodeCounts(NamedTuple):
     """What is known of the rows of an open node that are not at hand, beside their sums.
 

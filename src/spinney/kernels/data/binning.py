@@ -428,27 +428,6 @@ def recode(
                     new_rows[row, to_byte + ONE] = found >> BYTE_BITS
 
 
-@kernel
-def fill_on(
-    mass: np.ndarray, n_bins: int, at: int, held: int, share: int, left: int, n_behind: int, bins: np.ndarray
-) -> tuple[int, int, int, int]:
-    """Number the bins of values that follow others, and are followed by `n_behind` more; return where that leaves off.
-
-    at: the bin that is open. held: its weight. share: what it should hold. left: weight of these values and all behind.
-    """
-    n_values = len(mass) + n_behind
-    for k in range(len(mass)):
-        w = mass[k]
-        if held > 0 and at < n_bins - 1 and (held + (w + 1) // 2 > share or n_values - k < n_bins - at):
-            at += 1
-            held = np.int64(0)
-            share = left // (n_bins - at)
-        held += w
-        left -= w
-        bins[k] = at
-    return at, held, share, left
-
-
 @door
 def fill_bins(mass: np.ndarray, n_bins: int, bins: np.ndarray) -> int:
     """Number the bins of values in order, given the weight of each; return how many there are.
@@ -459,27 +438,87 @@ def fill_bins(mass: np.ndarray, n_bins: int, bins: np.ndarray) -> int:
     left = np.int64(0)
     for k in range(len(mass)):
         left += mass[k]
-    at, _, _, _ = fill_on(mass, n_bins, np.int64(0), np.int64(0), left // n_bins, left, np.int64(0), bins)
+    at = np.int64(0)  # the bin that is open
+    held = np.int64(0)  # its weight
+    share = left // n_bins  # what it should hold
+    for k in range(len(mass)):
+        if ends_bin(mass[k], held, share, n_bins - at, len(mass) - k):
+            at += 1
+            held = np.int64(0)
+            share = left // (n_bins - at)
+        held += mass[k]
+        left -= mass[k]
+        bins[k] = at
     return at + 1
 
 
+@inlined
+def ends_bin(w: int, held: int, share: int, n_bins: int, n_values: int) -> bool:
+    """Whether the open bin ends before a value of weight w; n_bins, n_values: with the open one and it, how many."""
+    return held > 0 and n_bins > 1 and (held + (w + 1) // 2 > share or n_values < n_bins)
+
+
 @door
-def fill_more_bins(mass: np.ndarray, n_bins: int, chain: np.ndarray, bins: np.ndarray) -> None:
-    """The same for some values at a time: `chain` (5,) int64 goes from call to call, as `start_chain` makes it."""
-    n_behind = chain[4] - len(mass)
-    at, held, share, left = fill_on(mass, n_bins, chain[0], chain[1], chain[2], chain[3], n_behind, bins)
+def fill_sorted(
+    values: np.ndarray,  # (n,) float32 or float64, ascending, perhaps with repeats
+    mass: np.ndarray,  # (n,) int64; (0,): 1 each
+    n_values: int,  # distinct values from here to the last of all, or any number above that of the bins
+    n_bins: int,
+    chain: np.ndarray,  # (5,) int64, see `start_chain`
+    low: np.ndarray,  # (n_bins,) float64, written: the lowest value of each bin ...
+    high: np.ndarray,  # ... and the highest
+) -> None:
+    """The bins of `fill_bins` for some values at a time, by their ends; `chain` goes from call to call."""
+    at = chain[0]
+    held = chain[1]
+    share = chain[2]
+    left = chain[3]
+    n_seen = chain[4]
+    has_mass = len(mass) > 0
+    k = 0
+    while k < len(values):
+        v = values[k]
+        w = np.int64(0)
+        while k < len(values) and values[k] == v:
+            w += mass[k] if has_mass else np.int64(1)
+            k += 1
+        if ends_bin(w, held, share, n_bins - at, n_values):
+            at += 1
+            held = np.int64(0)
+            share = left // (n_bins - at)
+            low[at] = v
+        if n_seen == 0:
+            low[0] = v
+        high[at] = v
+        held += w
+        left -= w
+        n_seen += 1
+        n_values -= 1
     chain[0] = at
     chain[1] = held
     chain[2] = share
     chain[3] = left
-    chain[4] = n_behind
+    chain[4] = n_seen
 
 
 @door
-def start_chain(left: int, n_values: int, n_bins: int, chain: np.ndarray) -> None:
-    """Before the first of `n_values` values that weigh `left` together."""
+def find_last_values(values: np.ndarray, n_wanted: int) -> tuple[int, int]:
+    """Where the last so many distinct values of ascending ones begin, and how many these are: perhaps fewer."""
+    n_found = 0
+    k = len(values)
+    while k > 0 and n_found < n_wanted:
+        k -= 1
+        while k > 0 and values[k - 1] == values[k]:
+            k -= 1
+        n_found += 1
+    return k, n_found
+
+
+@door
+def start_chain(left: int, n_bins: int, chain: np.ndarray) -> None:
+    """Before the first value of a column that weighs `left`: open bin, its weight, its share, weight left, values."""
     chain[0] = 0
     chain[1] = 0
     chain[2] = left // n_bins
     chain[3] = left
-    chain[4] = n_values
+    chain[4] = 0
