@@ -62,8 +62,9 @@ class BaggingClassifier(Classifier, Bagging):
         Keep what members predict for rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn
         by name, or metric(y_true, y_pred).
     warm_start : bool, default=False
-        Keep the members of the last fit, which must have been on the same data and weights, and fit what is missing
-        of `n_estimators`: the same ensemble as one fitted at once.
+        Keep the members of the last fit, and fit what is missing of `n_estimators`: on the same data the same ensemble
+        as one fitted at once. Other rows of the same columns, levels and classes may be given, then without
+        `oob_score`, which needs the bags of all members.
     n_jobs : int, optional
         Most threads; -1 means one per processor. By default trees use as many as the work pays for, other members one;
         those that hold the interpreter's lock gain nothing by more. Results never depend on it.

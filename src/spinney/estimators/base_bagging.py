@@ -55,7 +55,15 @@ from spinney.estimators.routing import make_router, route
 from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
+from spinney.estimators.warm_starts import (
+    check_number,
+    find_other_classes,
+    find_other_columns,
+    find_other_draw,
+    refuse_on_other_rows,
+)
 from spinney.model.container import BrokenFileError
+from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
 from spinney.scale.plan import GrowingBytes, TopGrowing
 from spinney.table.schema import Schema, encode
@@ -69,6 +77,10 @@ if TYPE_CHECKING:
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
 
+WARM = (
+    "warm_start adds members to an ensemble, so fit needs columns, classes and a kind of estimator like those of the "
+    "first fit"
+)
 ARGUMENTS = ("X", "y", "sample_weight", "groups", "strata")  # of `fit`
 BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "estimator": [HasMethods(["fit", "predict"]), list, None],
@@ -98,6 +110,20 @@ def members_have(method: str) -> Any:
     return check
 
 
+class Start(NamedTuple):
+    """What a warm start goes on with."""
+
+    n_old: int = 0  # members
+    n_before: int = 0  # of them from fits on other rows
+    is_resumed: bool = True  # whether it is on the rows of the last fit
+    shift: int = 0  # of the sums of its numbers
+
+    @property
+    def earlier(self) -> EarlierMembers | None:
+        """What the model says of it."""
+        return EarlierMembers(self.n_before) if self.n_before else None
+
+
 class PreparedBags(NamedTuple):
     """Trees on bags about to be grown, and what their model keeps beside them: can be pickled, and grown elsewhere."""
 
@@ -110,6 +136,7 @@ class PreparedBags(NamedTuple):
     seconds: float  # that all of it takes, interpreted
     n_trees: int  # to be grown
     bag_data: dict[str, str] = {}  # noqa: RUF012  (nobody adds to it)  hashes of all that trees follow from
+    start: Start = Start()
 
 
 class Bagging(Estimator[FittedBagging]):
@@ -129,6 +156,7 @@ class Bagging(Estimator[FittedBagging]):
         "_bags": Kept(Bags, stored=(Bags, Draw, Subspaces)),
         "_is_soft": Kept(bool),
         "_fingerprint": Kept(str, check=find_hash_fault),
+        "_n_before": Kept(int, is_needed=False),
         **OOB_KEPT,
     }
     forest_ = Part("trees.forest")
@@ -141,6 +169,7 @@ class Bagging(Estimator[FittedBagging]):
     _bags = Part("bags")
     _is_soft = Part("is_soft")
     _fingerprint = Part("fingerprint")
+    _n_before = Part("earlier.n_members")
     _oob_votes = Part("out_of_bag.votes")
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
@@ -228,9 +257,12 @@ class Bagging(Estimator[FittedBagging]):
                     self._fitted = fit_bagging_by_levels(self, store, plan, strata)
                     return self
                 X, y, sample_weight, groups = give_rows(store, plan)
+            known = getattr(self, "feature_names_in_", None)
             data = open_training(self, X, y, sample_weight)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
+            if old is not None and not np.array_equal(known, getattr(self, "feature_names_in_", None)):
+                raise ValueError(f"{WARM}; the names of the columns differ. Set warm_start=False to begin anew.")
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
             table = data.read(templates[0].estimator) if has_trees else None
             checkpoint = None
@@ -319,6 +351,8 @@ class Bagging(Estimator[FittedBagging]):
     ) -> FittedBagging:
         """Grow CART trees on codes that are made once."""
         prepared, effort = self._prepare_trees(templates, data, bags, old)
+        if old is not None and prepared.n_trees == 0 and not prepared.start.is_resumed:
+            return old  # nothing was learnt from these rows
         growth, forest = prepared.growth, None if old is None or old.trees is None else old.trees.forest
         if prepared.n_trees > 0:
             with keeping_trees(checkpoint, growth, data.table.schema, prepared.n_trees, effort.kernels):
@@ -344,14 +378,16 @@ class Bagging(Estimator[FittedBagging]):
         labels, is_soft = self._labels, self._gives_shares(templates)
         like = "" if old is None else old.fingerprint
         mark = fingerprint(data.table, data.y, labels, like=like) + mark_weights(data.weight, like=like)
-        n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=True)
+        if old is not None and old.trees is not None:
+            self._refuse_columns(data.table.schema, old.trees.schema)
+        start = Start() if old is None else self._start_from(old, mark, bags, is_soft=is_soft, has_trees=True)
         base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
         base._validate_params()  # noqa: SLF001
         is_balanced = labels is not None and base.class_weight == "balanced"
         if labels is not None and not is_balanced:
             weight = weigh_classes(base.class_weight, self.classes_, data.y, data.weight)
             data = data._replace(weight=weight)
-        n_new, n_drawn = self.n_estimators - n_old, bags.spaces.n_drawn
+        n_new, n_drawn = self.n_estimators - start.n_old, bags.spaces.n_drawn
         rows = code_for_bags(data, labels, base, n_drawn, n_new, self.n_jobs)
         plan = self._make_plan(base, rows, bags, data, is_balanced=is_balanced)
         sums = self._start_out_of_bag(plan, data.y, old)
@@ -360,7 +396,8 @@ class Bagging(Estimator[FittedBagging]):
         growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
         seconds = growing_seconds(data.table.n_rows, n_drawn, n_new)
         base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
-        return PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new), rows.effort
+        prepared = PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new, start=start)
+        return prepared, rows.effort
 
     def _make_plan(
         self, base: Any, rows: BagRows, bags: Bags, data: TrainingData, *, is_balanced: bool = False
@@ -431,8 +468,9 @@ class Bagging(Estimator[FittedBagging]):
             is_soft=self._gives_shares(templates),
             fingerprint=prepared.mark,
             trees=TreeMembers(forest, prepared.schema, prepared.base),
-            shift=plan.shift,
+            shift=max(plan.shift, prepared.start.shift),
             out_of_bag=self._finish_out_of_bag(prepared.growth.out_of_bag, is_hard=plan.is_hard),
+            earlier=prepared.start.earlier,
         )
 
     def _fit_others(
@@ -449,7 +487,10 @@ class Bagging(Estimator[FittedBagging]):
         classes = None if self._labels is None else self.classes_
         mark = mark_rows(rows, bags.spaces.n_features, y, classes)
         mark += mark_weights(weight, like=mark)
-        n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=False)
+        start = Start() if old is None else self._start_from(old, mark, bags, is_soft=is_soft, has_trees=False)
+        n_new = self.n_estimators - start.n_old
+        if old is not None and n_new == 0 and not start.is_resumed:
+            return old  # nothing was learnt from these rows
         plan = MemberPlan(
             templates,
             rows,
@@ -463,10 +504,9 @@ class Bagging(Estimator[FittedBagging]):
             params=params,
         )
         sums = self._start_out_of_bag(plan, y, old)
-        n_new = self.n_estimators - n_old
         # nobody knows how long a member takes, or whether it lets others run: threads only where they are asked for
         n_workers = count_workers(self.n_jobs, max(n_new, 1), 0.0)
-        new = MemberFits(plan, sums).run(n_old, n_new, n_workers, verbose=bool(self.verbose))
+        new = MemberFits(plan, sums).run(start.n_old, n_new, n_workers, verbose=bool(self.verbose))
         return FittedBagging(
             bags=bags,
             template=self._describe(templates),
@@ -474,8 +514,9 @@ class Bagging(Estimator[FittedBagging]):
             is_soft=is_soft,
             fingerprint=mark,
             others=OtherMembers([*(() if old is None or old.others is None else old.others.members), *new]),
-            shift=plan.shift,
+            shift=max(plan.shift, start.shift),
             out_of_bag=self._finish_out_of_bag(sums, is_hard=plan.is_hard),
+            earlier=start.earlier,
         )
 
     def _gives_shares(self, templates: list[Template]) -> bool:
@@ -508,25 +549,34 @@ class Bagging(Estimator[FittedBagging]):
             return None
         return finish_out_of_bag(self, sums, find_oob_scorer(self.oob_score), is_hard=is_hard)
 
-    def _count_old(self, old: FittedBagging, mark: str, bags: Bags, *, is_soft: bool, has_trees: bool) -> int:
-        """How many members a warm start keeps, if it is one of the same data, bags and kind of members."""
-        n_old = len(old)
-        if self.n_estimators < n_old:
+    def _refuse_columns(self, schema: Schema, known: Schema) -> None:
+        """Refuse to add trees to those of other columns."""
+        difference = find_other_columns(schema, known)
+        if difference is not None:
+            raise ValueError(f"{WARM}; {difference}. Set warm_start=False to begin anew.")
+
+    def _start_from(self, old: FittedBagging, mark: str, bags: Bags, *, is_soft: bool, has_trees: bool) -> Start:
+        """What a warm start keeps, if it is one of the same columns, classes and kind of members."""
+        check_number(self.n_estimators, len(old))
+        before = None if old.classes is None else tuple(old.classes.tolist())
+        difference = find_other_classes(self._labels, before)
+        if has_trees != (old.trees is not None):
+            difference = "estimator is of another kind"
+        if bags.spaces.n_features != old.bags.spaces.n_features:
+            difference = f"X has {bags.spaces.n_features} columns, and had {old.bags.spaces.n_features}"
+        if difference is not None:
+            raise ValueError(f"{WARM}; {difference}. Set warm_start=False to begin anew.")
+        if not np.array_equal(bags.spaces.columns(0), old.bags.spaces.columns(0)):
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} "
-                "when warm_start==True"
+                "warm_start adds members whose columns are drawn as those before; keep max_features and "
+                "bootstrap_features, or set warm_start=False to begin anew."
             )
-        if mark != old.fingerprint or has_trees != (old.trees is not None) or bags.draw.n_rows != old.bags.draw.n_rows:
-            raise ValueError(
-                "warm_start adds members to an ensemble, so fit needs the X and y of the first fit again, the same "
-                "weights and the same kind of estimator; these differ. Set warm_start=False to begin anew."
-            )
-        is_same_draw = np.array_equal(bags.draw.counts(0), old.bags.draw.counts(0))
-        if not is_same_draw or not np.array_equal(bags.spaces.columns(0), old.bags.spaces.columns(0)):
-            raise ValueError(
-                "warm_start adds members whose bags are drawn as those before; keep max_samples, max_features, "
-                "weights, groups and all else that draws, or set warm_start=False to begin anew."
-            )
+        other = "X, y or sample_weight" if mark != old.fingerprint else find_other_draw(bags.draw, old.bags.draw)
+        start = Start(len(old), 0 if old.earlier is None else old.earlier.n_members, other is None, old.shift)
+        if other is not None:
+            start = start._replace(n_before=len(old))
+        if start.n_before:
+            refuse_on_other_rows(self, start.n_before, other)
         if self.oob_score and not has_trees:  # trees can vote again, on codes
             if old.out_of_bag is None:
                 raise ValueError(
@@ -538,7 +588,7 @@ class Bagging(Estimator[FittedBagging]):
                     "out-of-bag rows have class shares from some members and would have votes from others: keep voting "
                     "and whether members have predict_proba, or set warm_start=False to begin anew"
                 )
-        return n_old
+        return start
 
     # --- the fitted ensemble ---
 
@@ -567,6 +617,7 @@ class Bagging(Estimator[FittedBagging]):
             others=OtherMembers(values["_members"]) if "_members" in values else None,
             shift=values.get("_shift", 0),
             out_of_bag=restore_out_of_bag(values, self._oob_predictions),
+            earlier=EarlierMembers(values["_n_before"]) if "_n_before" in values else None,
         )
 
     def _find_fault(self) -> str | None:
@@ -620,6 +671,7 @@ class Bagging(Estimator[FittedBagging]):
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
         """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
         fitted = self._find_fitted()
+        refuse_earlier(fitted.earlier, "estimators_samples_ are", AttributeError)
         return [fitted.bags.draw.rows(t) for t in range(len(fitted))]
 
     @property

@@ -43,6 +43,7 @@ from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
 from spinney.model.container import BrokenFileError
+from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
 from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
 from spinney.reading.several_outputs import refuse_outputs
@@ -98,6 +99,7 @@ class BaseForest(Estimator[FittedForest]):
         "_y": Kept(np.ndarray, is_needed=False),
         "_weight": Kept(np.ndarray | None, is_needed=False),
         "_members": Kept(list, is_needed=False),
+        "_n_before": Kept(int, is_needed=False),
         **OOB_KEPT,
     }
     forest_ = Part("forest")
@@ -113,6 +115,7 @@ class BaseForest(Estimator[FittedForest]):
     _y = Part("target.y")
     _weight = Part("target.weight")
     _members = Part("leaf_rows.by_tree")
+    _n_before = Part("earlier.n_members")
     _oob_votes = Part("out_of_bag.votes")
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
@@ -230,6 +233,7 @@ class BaseForest(Estimator[FittedForest]):
             target=KeptTarget(values["_y"], values["_weight"]) if "_y" in values else None,
             leaf_rows=LeafRows(values["_members"]) if "_members" in values else None,
             out_of_bag=restore_out_of_bag(values, self._oob_predictions),
+            earlier=EarlierMembers(values["_n_before"]) if "_n_before" in values else None,
         )
 
     def _find_fault(self) -> str | None:
@@ -251,6 +255,7 @@ class BaseForest(Estimator[FittedForest]):
     def _training_values(self, X: Any, y: Any) -> tuple[Values, NDArray[Any]]:
         """The training data again, as values and checked target; refused if it is not what fit has seen."""
         fitted = self._find_fitted()
+        refuse_earlier(fitted.earlier, "this needs")
         if X is None or y is None:
             raise ValueError("this needs the training data again, since no model keeps it: pass the X and y of fit")
         columns = open_x(self, X, is_fit=False)
@@ -299,6 +304,7 @@ class BaseForest(Estimator[FittedForest]):
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
         """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
         fitted = self._find_fitted()
+        refuse_earlier(fitted.earlier, "estimators_samples_ are", AttributeError)
         return [fitted.draw.rows(t) for t in range(len(fitted.forest))]
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.estimators.warm_starts import find_other_classes, find_other_columns
 from spinney.model.boosted_scores import add_rounds
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_boosting import BaseModel, FittedBoosting, OutOfBagScores, Scores
@@ -78,21 +79,10 @@ def find_difference(
 
     Rows, targets and weights may be others.
     """
-    names, known = schema.column_names, old.schema.column_names
-    if names is None or known is None:
-        names, known = tuple("x" * schema.n_features), tuple("x" * old.schema.n_features)
-    if len(names) != len(known):
-        return f"X has {len(names)} columns, and had {len(known)}"
-    for k, (name, was) in enumerate(zip(names, known, strict=True)):  # trees know columns by their places
-        if name != was:
-            return f"column {k} of X is {name!r}, and was {was!r}"
-    if schema.dates != old.schema.dates:
-        return "X differs in its dates: the first of them, or the parts that change"
-    if schema.levels != old.schema.levels:
-        return "X differs in the levels of its categories"
     before = None if old.classes is None else tuple(old.classes.tolist())
-    if labels != before:
-        return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
+    difference = find_other_columns(schema, old.schema) or find_other_classes(labels, before)
+    if difference is not None:
+        return difference
     now, then = hashes["loss"], old.hashes["loss"]
     return None if now == then else f"loss differs: it is {now:.60}, and was {then:.60}"
 

@@ -16,6 +16,7 @@ from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
     from spinney.ensemble.subspaces import Bags
+    from spinney.model.earlier_members import EarlierMembers
     from spinney.model.out_of_bag import OutOfBag
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
@@ -67,6 +68,8 @@ class FittedBagging:
     shift : int
         Sums over members of numbers are in units of `2**shift`, so that they stay within float64.
     out_of_bag : OutOfBag, optional
+    earlier : EarlierMembers, optional
+        Members of fits on other rows; `bags.draw` and fingerprint are those of the last fit.
     """
 
     bags: Bags
@@ -78,6 +81,7 @@ class FittedBagging:
     others: OtherMembers | None = None
     shift: int = 0
     out_of_bag: OutOfBag | None = None
+    earlier: EarlierMembers | None = None
 
     def __len__(self) -> int:
         if self.trees is not None:
@@ -113,7 +117,11 @@ class FittedBagging:
             return f"columns are drawn from {spaces.n_features}, but there are {n_features}"
         if (self.trees is None) == (self.others is None) or len(self) == 0:
             return "bagging has trees or other members, at least one"
-        fault = None if self.trees is None else self.find_fault_in_trees(self.trees)
+        fault = None if self.earlier is None else self.earlier.find_fault(len(self))
+        if fault is None and self.earlier is not None and self.out_of_bag is not None:
+            return "members of other rows have no out-of-bag results"
+        if fault is None and self.trees is not None:
+            fault = self.find_fault_in_trees(self.trees)
         if fault is None and self.out_of_bag is not None:
             fault = self.out_of_bag.find_fault(draw.n_rows, len(self), self.n_classes, self.shift)
         return fault
