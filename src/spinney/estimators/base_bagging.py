@@ -23,7 +23,14 @@ from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, p
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.bagging_by_levels import fit_bagging_by_levels, plan_bags
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
+from spinney.estimators.cart import (
+    CARTRegressor,
+    cart_params,
+    count_features,
+    grows_in_forests,
+    is_fast,
+    make_tree_estimator,
+)
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
 from spinney.estimators.checks import (
     all_or_nothing,
@@ -33,6 +40,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
+from spinney.estimators.class_outputs import refuse_oob, weigh_outputs
 from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
 from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
@@ -48,13 +56,14 @@ from spinney.estimators.other_members import (
     mark_rows,
     sum_decisions,
     sum_member_votes,
+    takes_outputs,
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.routing import make_router, route
 from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.scoring import find_oob_scorer
-from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
+from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training, refuse_asked
 from spinney.estimators.warm_starts import (
     check_number,
     find_other_classes,
@@ -65,6 +74,7 @@ from spinney.estimators.warm_starts import (
 from spinney.model.container import BrokenFileError
 from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
+from spinney.model.fitted_tree import label_classes
 from spinney.scale.plan import GrowingBytes, TopGrowing
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
@@ -180,17 +190,18 @@ class Bagging(Estimator[FittedBagging]):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = (
-            self.estimator
-            if isinstance(self.estimator, list)
-            else [self._default() if self.estimator is None else self.estimator]
-        )
-        members = [item[1] if isinstance(item, tuple) and len(item) == 2 else item for item in given]
+        members = self._list_given()
         if members and all(hasattr(member, "__sklearn_tags__") for member in members):
             inputs = [get_tags(member).input_tags for member in members]
             for name in ("allow_nan", "sparse", "categorical", "string"):
                 setattr(tags.input_tags, name, all(getattr(tag, name) for tag in inputs))
         return tags
+
+    def _list_given(self) -> list[Any]:
+        """What members are copies of, not checked."""
+        given = self.estimator if isinstance(self.estimator, list) else [self.estimator]
+        members = [item[1] if isinstance(item, tuple) and len(item) == 2 else item for item in given]
+        return [self._default() if member is None else member for member in members]
 
     # --- fitting ---
 
@@ -228,8 +239,9 @@ class Bagging(Estimator[FittedBagging]):
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             What the members take; frames reach them as frames.
-        y : array-like (n_rows,)
-            Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
+        y : array-like (n_rows,) or (n_rows, n_outputs)
+            Classes of any type, or numbers for a regressor; several outputs of classes for CART trees alone. A scan
+            brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
             replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.
@@ -259,6 +271,7 @@ class Bagging(Estimator[FittedBagging]):
                 X, y, sample_weight, groups = give_rows(store, plan)
             known = getattr(self, "feature_names_in_", None)
             data = open_training(self, X, y, sample_weight)
+            self._refuse_outputs(data.y)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
             if old is not None and not np.array_equal(known, getattr(self, "feature_names_in_", None)):
@@ -380,13 +393,16 @@ class Bagging(Estimator[FittedBagging]):
         mark = fingerprint(data.table, data.y, labels, like=like) + mark_weights(data.weight, like=like)
         if old is not None and old.trees is not None:
             self._refuse_columns(data.table.schema, old.trees.schema)
-        start = Start() if old is None else self._start_from(old, mark, bags, is_soft=is_soft, has_trees=True)
+        n_outputs = 1 if data.y.ndim == 1 else data.y.shape[1]
+        start = Start()
+        if old is not None:
+            start = self._start_from(old, mark, bags, n_outputs, is_soft=is_soft, has_trees=True)
         base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
         base._validate_params()  # noqa: SLF001
         is_balanced = labels is not None and base.class_weight == "balanced"
         if labels is not None and not is_balanced:
-            weight = weigh_classes(base.class_weight, self.classes_, data.y, data.weight)
-            data = data._replace(weight=weight)
+            weigh = weigh_outputs if data.y.ndim == 2 else weigh_classes
+            data = data._replace(weight=weigh(base.class_weight, self.classes_, data.y, data.weight))
         n_new, n_drawn = self.n_estimators - start.n_old, bags.spaces.n_drawn
         rows = code_for_bags(data, labels, base, n_drawn, n_new, self.n_jobs)
         plan = self._make_plan(base, rows, bags, data, is_balanced=is_balanced)
@@ -444,6 +460,7 @@ class Bagging(Estimator[FittedBagging]):
         self._validate_params()
         templates = list_templates(self, self._default())
         data = open_training(self, X, y, sample_weight)
+        self._refuse_outputs(data.y)
         units = self._check_units(groups, strata, data.y)
         table = data.read(templates[0].estimator)
         draw, weight = self._draw_rows(data.n_rows, data.weight, *units, seed)
@@ -461,6 +478,7 @@ class Bagging(Estimator[FittedBagging]):
     def _finish_trees(self, templates: list[Template], prepared: PreparedBags, forest: Forest) -> FittedBagging:
         """The model of all trees; those of `prepared.growth` have voted on their out-of-bag rows."""
         plan = prepared.growth.plan
+        self.n_outputs_ = forest.n_outputs
         return FittedBagging(
             bags=prepared.bags,
             template=self._describe(templates),
@@ -487,7 +505,10 @@ class Bagging(Estimator[FittedBagging]):
         classes = None if self._labels is None else self.classes_
         mark = mark_rows(rows, bags.spaces.n_features, y, classes)
         mark += mark_weights(weight, like=mark)
-        start = Start() if old is None else self._start_from(old, mark, bags, is_soft=is_soft, has_trees=False)
+        n_outputs = 1 if y.ndim == 1 else y.shape[1]
+        start = Start()
+        if old is not None:
+            start = self._start_from(old, mark, bags, n_outputs, is_soft=is_soft, has_trees=False)
         n_new = self.n_estimators - start.n_old
         if old is not None and n_new == 0 and not start.is_resumed:
             return old  # nothing was learnt from these rows
@@ -506,6 +527,7 @@ class Bagging(Estimator[FittedBagging]):
         sums = self._start_out_of_bag(plan, y, old)
         # nobody knows how long a member takes, or whether it lets others run: threads only where they are asked for
         n_workers = count_workers(self.n_jobs, max(n_new, 1), 0.0)
+        self.n_outputs_ = n_outputs
         new = MemberFits(plan, sums).run(start.n_old, n_new, n_workers, verbose=bool(self.verbose))
         return FittedBagging(
             bags=bags,
@@ -539,7 +561,7 @@ class Bagging(Estimator[FittedBagging]):
         if not plan.has_oob:
             return None
         find_oob_scorer(self.oob_score)  # what is none is refused before the work
-        sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift)
+        sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift, plan.target.widths)
         if old is not None and old.out_of_bag is not None and old.out_of_bag.is_hard == plan.is_hard:
             sums.resume(old.out_of_bag.votes, old.out_of_bag.n_votes, old.out_of_bag.curve)
         return sums
@@ -549,23 +571,31 @@ class Bagging(Estimator[FittedBagging]):
             return None
         return finish_out_of_bag(self, sums, find_oob_scorer(self.oob_score), is_hard=is_hard)
 
+    def _refuse_outputs(self, y: NDArray[Any]) -> None:
+        """Refuse several outputs where something takes one."""
+        if y.ndim == 1:
+            return
+        refuse_asked(self._asks_one_output(), y.shape[1])
+        if self._labels is not None and self.oob_score:
+            refuse_oob(self.classes_)
+
     def _refuse_columns(self, schema: Schema, known: Schema) -> None:
         """Refuse to add trees to those of other columns."""
         difference = find_other_columns(schema, known)
         if difference is not None:
             raise ValueError(f"{WARM}; {difference}. Set warm_start=False to begin anew.")
 
-    def _start_from(self, old: FittedBagging, mark: str, bags: Bags, *, is_soft: bool, has_trees: bool) -> Start:
+    def _start_from(
+        self, old: FittedBagging, mark: str, bags: Bags, n_outputs: int, *, is_soft: bool, has_trees: bool
+    ) -> Start:
         """What a warm start keeps, if it is one of the same columns, classes and kind of members."""
         check_number(self.n_estimators, len(old))
-        before = None if old.classes is None else tuple(old.classes.tolist())
-        difference = find_other_classes(self._labels, before)
-        if has_trees != (old.trees is not None):
-            difference = "estimator is of another kind"
-        if bags.spaces.n_features != old.bags.spaces.n_features:
-            difference = f"X has {bags.spaces.n_features} columns, and had {old.bags.spaces.n_features}"
-        if difference is not None:
-            raise ValueError(f"{WARM}; {difference}. Set warm_start=False to begin anew.")
+        numbers = {"X": (bags.spaces.n_features, old.bags.spaces.n_features), "y": (n_outputs, self._count_outputs())}
+        found = [find_other_classes(self._labels, label_classes(old.classes))]
+        found += [f"{name} has {now} columns, and had {was}" for name, (now, was) in numbers.items() if now != was]
+        found += ["estimator is of another kind"] if has_trees != (old.trees is not None) else []
+        if any(found):
+            raise ValueError(f"{WARM}; {next(filter(None, found))}. Set warm_start=False to begin anew.")
         if not np.array_equal(bags.spaces.columns(0), old.bags.spaces.columns(0)):
             raise ValueError(
                 "warm_start adds members whose columns are drawn as those before; keep max_features and "
@@ -623,26 +653,41 @@ class Bagging(Estimator[FittedBagging]):
     def _find_fault(self) -> str | None:
         """What is wrong with a fitted ensemble that was just read."""
         fitted = self._find_fitted()
-        fault = fitted.find_fault(self.n_features_in_ if fitted.trees is None else fitted.trees.schema.n_features)
+        n_features = self.n_features_in_ if fitted.trees is None else fitted.trees.schema.n_features
+        fault = fitted.find_fault(n_features, self._count_outputs())
         if fault is not None or fitted.trees is None:
             return fault or find_member_fault(fitted)
         return None if type(fitted.trees.base) is self._default else "the trees are copies of no CART tree"
 
     def _has_predictor(self) -> bool:
         """Whether the members are trees of one forest."""
-        return self._find_fitted().trees is not None
+        return self._find_fitted().trees is not None and super()._has_predictor()
+
+    def _count_outputs(self) -> int:
+        trees = self._find_fitted().trees
+        return int(vars(self).get("n_outputs_", 1)) if trees is None else trees.forest.n_outputs
+
+    def _find_one_output(self) -> dict[str, bool]:
+        """What takes one output, and whether it is there: settings of the bag, and those of its members."""
+        stratify = parameter(self, "stratify", None)
+        asked = {f"stratify={stratify!r}": stratify is not None, "voting='hard'": self._is_hard}
+        members = self._list_given()
+        if len(members) == 1 and grows_in_forests(members[0], self._default):
+            return asked | members[0]._asks_one_output()  # noqa: SLF001
+        takes = self._default is CARTRegressor and all(map(takes_outputs, members))
+        return asked | {"estimator other than CART trees": not takes}
 
     def _make_predictor(self) -> VotePredictor:
         return self._find_fitted().make_predictor(is_hard=self._is_hard)
 
     def _mean_votes(self, X: Any, method: str, given: dict[str, Any]) -> NDArray[np.float64]:
-        """Mean of the members' votes, shape (n_rows, n_classes or 1); given: arguments of a method that are theirs."""
+        """Mean of the members' votes, shape (n_rows, n_classes or n_outputs); given: arguments that are theirs."""
         fitted = self._find_fitted()
         params = self._route(method, given)
         if fitted.trees is not None:
             values = encode(open_x(self, X, is_fit=False), fitted.trees.schema)
             means = self._make_predictor().answer(values, self.n_jobs)
-            return means if fitted.n_classes else means[:, None]
+            return means if means.ndim == 2 else means[:, None]
         rows = hold_rows(X, open_x(self, X, is_fit=False))
         total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0), params)
         return np.ldexp(total / len(fitted), fitted.shift)

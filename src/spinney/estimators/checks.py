@@ -153,6 +153,18 @@ def has_outputs(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
+def refuse_several(estimator: Any, y: Any, many: str) -> None:
+    """Refuse y of several columns where a method takes one; many: a method of the same kind that takes several."""
+    if has_outputs(y):
+        name = type(estimator).__name__
+        wrapper = f"MultiOutput{'Classifier' if 'Classifier' in many else 'Regressor'}"
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {np.shape(y)} instead: {name} takes one output. Fit "
+            f"one model for each column, as sklearn.multioutput.{wrapper}({name}()) does, or use {many}, which takes "
+            "several"
+        )
+
+
 def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     """The targets of a regression with several outputs as float64, (n_rows, n_outputs)."""
     if is_sparse(y):
