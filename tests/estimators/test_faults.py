@@ -699,11 +699,11 @@ def test_fault_092_naming_categorical_columns(kind):
     X = np.abs(make_table()[0]).round()
     y = np.arange(40) % 2
     cases = {
-        "index 3; the columns of X are 0 to 2": [3],
-        "index -1; the columns of X are 0 to 2": [-1],
+        "index 3, and the columns of X are 0 to 2": [3],
+        "index -1, and the columns of X are 0 to 2": [-1],
         "categorical_features has 1 twice": [1, 1],
         "categorical_features has 'a', but X has no column names": ["a"],
-        "categorical_features is a mask of 2 for 3 columns": [True, False],
+        "boolean mask must have shape (n_features,): it has 2 entries for 3 columns": [True, False],
         "one-dimensional": [[0], [1]],
         "give all bools, all indices or all names": [0.5],
     }
@@ -711,7 +711,11 @@ def test_fault_092_naming_categorical_columns(kind):
         with refuses(ValueError, message):
             make(kind, categorical_features=categorical).fit(X, y)
     frame = pd.DataFrame(X, columns=["age", "height", "weight"])
-    with refuses(ValueError, "categorical_features has 'hight', which is not a column of X", "Did you mean 'height'"):
+    with refuses(
+        ValueError,
+        "categorical_features has an item value 'hight' which is not a valid feature name",
+        "Did you mean 'height'",
+    ):
         make(kind, categorical_features=["hight"]).fit(frame, y)
     ways = [[0], ["age"], [True, False, False], np.array([0]), np.array([True, False, False])]
     models = [make(kind, categorical_features=way).fit(frame, y) for way in ways]

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
 from spinney._cost import growing_seconds
 from spinney._threads import count_workers
-from spinney.ensemble.forest import Plan, as_member, vote_again
+from spinney.ensemble.forest import Plan, as_member, member_key, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
@@ -738,6 +738,6 @@ class Bagging(Estimator[FittedBagging]):
         """The tree of a member as an estimator of its own, for the columns it has seen."""
         assert fitted.trees is not None
         tree, schema = fitted.take_tree(member)
-        cart = clone(fitted.trees.base)
+        cart = clone(fitted.trees.base).set_params(random_state=member_key(fitted.bags.seed, member))
         max_features = count_features(cart.max_features, schema.n_features)
         return make_tree_estimator(cart, tree, schema, fitted.classes, max_features)

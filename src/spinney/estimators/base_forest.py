@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney._types import ROW
+from spinney.ensemble.forest import member_key
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.base import Estimator, find_outputs_fault
 from spinney.estimators.cart import SHARED_CONSTRAINTS, make_tree_estimator
@@ -297,15 +299,18 @@ class BaseForest(Estimator[FittedForest]):
 
     @property
     def estimators_(self) -> list[Any]:
-        """The trees as fitted CART estimators, made anew at each access."""
+        """The trees as fitted CART estimators, made anew at each access.
+
+        Each has the seed that it was grown by as `random_state`: fitted on its bag, it grows the same tree.
+        """
         return [self._make_estimator(t) for t in range(len(self))]
 
     @property
-    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+    def estimators_samples_(self) -> list[NDArray[np.int32]]:
         """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
         fitted = self._find_fitted()
         refuse_earlier(fitted.earlier, "estimators_samples_ are", AttributeError)
-        return [fitted.draw.rows(t) for t in range(len(fitted.forest))]
+        return [fitted.draw.rows(t).astype(ROW) for t in range(len(fitted.forest))]
 
     def __len__(self) -> int:
         return len(self._find_fitted().forest)
@@ -322,7 +327,7 @@ class BaseForest(Estimator[FittedForest]):
             params["class_weight"] = "balanced"
         if self._has_random_tests:
             params["splitter"] = "random"
-        cart = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
+        cart = self._tree_class(**{**params, "random_state": member_key(fitted.seed, t), "ccp_alpha": 0.0})
         return make_tree_estimator(cart, fitted.forest[t], fitted.schema, fitted.classes, fitted.max_features)
 
     def predict_trees(self, X: Any) -> NDArray[np.float64]:

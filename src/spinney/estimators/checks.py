@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 WHOLE_BITS = 52  # of the share of a class in whole weights
 NO_WEIGHT = "Sample weights are all zero: at least one weight must be positive."
 NO_CLASS_WEIGHT = "Sample weights are all zero after class_weight: at least one weight must be positive."
+NO_MONOTONE = "Monotonicity constraints are not supported with multiple outputs: monotonic_cst"  # takes one output
+MOST_STATE = 2**32 - 1  # of a number that NumPy's generator takes
+MOST_NAMED = 5  # of unknown names
 MOST_LOOKED_UP = 1 << 62  # size of a class whose difference to another is an int64
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
@@ -404,11 +407,21 @@ _generator: contextvars.ContextVar[Any] = contextvars.ContextVar("generator", de
 
 
 def draw_seed(random_state: Any) -> int:
-    """One seed from `random_state`; a RandomState object is drawn from once."""
+    """One seed from `random_state`; a RandomState object is drawn from once.
+
+    A number of more than 32 bits is a seed as it is: that of a member of an ensemble, which grows the same tree again.
+    """
+    if is_member_seed(random_state):
+        return int(random_state)
     stand_in = _generator.get()
     if stand_in is not None and not isinstance(random_state, Integral):
         random_state = stand_in
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def is_member_seed(random_state: Any) -> bool:
+    """Whether a `random_state` is the seed of a member of an ensemble, of more bits than NumPy's generator takes."""
+    return isinstance(random_state, Integral) and int(random_state) > MOST_STATE
 
 
 def take_state(random_state: Any) -> Any:
@@ -465,13 +478,18 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
     if isinstance(constraint, dict):
         names = schema.names
         if names is None:
-            message = "monotonic_cst by name needs an X with column names; pass a list of one value per feature"
-            raise ValueError(message)
+            raise ValueError(
+                f"{type(estimator).__name__} was not fitted on data with feature names. Pass monotonic_cst as an "
+                "integer array instead."
+            )
         unknown = [name for name in constraint if name not in set(names)]
         if unknown:
             refuse_date(schema, "monotonic_cst", unknown[0])
-            message = f"monotonic_cst names {unknown[0]!r}, which is not among the columns {list(names)[:10]}"
-            raise ValueError(message)
+            shown = sorted(map(str, unknown))[:MOST_NAMED] + ["..."] * (len(unknown) > MOST_NAMED)
+            raise ValueError(
+                f"monotonic_cst contains {len(unknown)} unexpected feature names: {shown}. "
+                f"The columns are {list(names)[:10]}"
+            )
         constraint = [constraint.get(name, 0) for name in names]
     else:
         refuse_places(schema, "monotonic_cst")
@@ -489,8 +507,8 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
     clash = (signs != 0) & schema.is_categorical
     if np.any(clash):
         message = (
-            f"monotonic_cst constrains column {schema.name_of(int(np.argmax(clash)))}, which is categorical; "
-            "only numeric columns have a direction."
+            "Categorical features cannot have monotonic constraints: only numbers have a direction, and "
+            f"monotonic_cst constrains column {schema.name_of(int(np.argmax(clash)))}, which is categorical."
         )
         raise ValueError(message)
     n_classes = len(estimator._labels or ())  # noqa: SLF001

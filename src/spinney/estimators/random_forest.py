@@ -9,6 +9,7 @@ from spinney.estimators.base_forest import BaseForest
 from spinney.estimators.cart import PENALTY_CONSTRAINTS
 from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
+from spinney.estimators.stand_ins import stand_for
 
 if TYPE_CHECKING:
     import os
@@ -214,6 +215,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         self.checkpoint = checkpoint
 
 
+@stand_for("RandomForestRegressor")
 class RandomForestRegressor(ForestRegressor, BaseForest):
     """Random forest for numbers: the mean of trees on bags of rows (Breiman 2001).
 
