@@ -349,7 +349,7 @@ def test_interactions_are_groups_of_features():
         check_interactions([["d"]], schema)
     with pytest.raises(ValueError, match="has sets of columns, and not 'ab'"):
         check_interactions(["ab"], schema)
-    with pytest.raises(ValueError, match="sequence of tuples or lists.*and not 1"):
+    with pytest.raises(ValueError, match=r"sequence of tuples or lists.*and not 1"):
         check_interactions([1, 2], schema)
     with pytest.raises(ValueError, match="names 'a', but X has no column names"):
         GradientBoostingRegressor(interaction_cst=[["a"]]).fit(*make_table())

@@ -1,4 +1,4 @@
-"""Partial dependence by recursion: scikit-learn's own on the same trees, and a plain walk where it has no such trees."""
+"""Partial dependence by recursion: that of scikit-learn on the same trees, and a plain walk."""
 
 import numpy as np
 import pandas as pd

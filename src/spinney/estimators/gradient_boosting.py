@@ -83,7 +83,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         of three classes or more 0.5.
     sampling : {"uniform", "gradient"}, default="uniform"
         How rows are drawn. "gradient": two thirds of the bag are the rows with the greatest derivatives, the others are
-        drawn and stand for the rest (GOSS of LightGBM, whose defaults are `subsample=0.3`).
+        drawn and stand for the rest, after 1 / learning_rate rounds on all rows (GOSS of LightGBM, whose defaults are
+        `subsample=0.3`).
     leaf_rows : {"auto", "bag", "all"}, default="auto"
         Rows whose derivatives make the values of leaves: those that the round has drawn, as Friedman has it, or all,
         which err less: the drawn ones chose the tests. "auto": all where `subsample` is "auto", but for the losses
