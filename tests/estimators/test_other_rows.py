@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.ensemble
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import spinney
@@ -210,3 +211,22 @@ def test_boosting_goes_on_with_other_rows_as_scikit_learns_does():
     for model in (ours, theirs):
         model.fit(X[:200], y[:200]).set_params(n_estimators=6).fit(X[200:], y[200:])
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [*FORESTS, *BAGS])
+def test_members_grow_again_by_their_seeds(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5))
+    y = (X[:, 0] + X[:, 1] > 0.0).astype(int) if "Classifier" in kind.__name__ else X[:, 0] + X[:, 1] ** 2
+    options = {"max_features": 0.6, "bootstrap": True}
+    if kind in BAGS:
+        options = {"estimator": spinney.CARTClassifier() if y.dtype == int else spinney.CARTRegressor()}
+    model = kind(n_estimators=3, random_state=0, **options)
+    model.fit(X, y)
+    assert len({member.random_state for member in model}) == 3
+    for member, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
+        again = clone(member).fit(X[rows], y[rows])
+        np.testing.assert_array_equal(again.tree_.arrays.threshold, member.tree_.arrays.threshold)
+        np.testing.assert_array_equal(again.tree_.arrays.test, member.tree_.arrays.test)
+    with pytest.raises(ValueError, match="random_state"):
+        clone(member).set_params(random_state=2**63).fit(X, y)

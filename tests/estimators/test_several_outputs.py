@@ -150,7 +150,9 @@ def test_what_takes_one_output_says_so(what):
     X, Y = make_table(7)
     tree = CARTRegressor(max_depth=2).fit(X, Y)
     forest = RandomForestRegressor(3, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="not there for several outputs, and this model has 3 numbers in a leaf. Fit one model for"):
+    with pytest.raises(
+        ValueError, match=r"not there for several outputs, and this model has 3 numbers in a leaf. Fit one model for"
+    ):
         REFUSED[what](tree, forest)
 
 

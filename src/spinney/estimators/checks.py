@@ -490,6 +490,9 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
                 f"monotonic_cst contains {len(unknown)} unexpected feature names: {shown}. "
                 f"The columns are {list(names)[:10]}"
             )
+        for name, sign in constraint.items():
+            if isinstance(sign, str) or sign not in {-1, 0, 1}:
+                raise ValueError(f"monotonic_cst[{name!r}] must be either -1, 0 or 1. Got {sign!r}.")
         constraint = [constraint.get(name, 0) for name in names]
     else:
         refuse_places(schema, "monotonic_cst")

@@ -233,17 +233,13 @@ def fit_bag(
     """Fit a member on a bag, by weights where it takes them, else on the rows of the bag, repeated as often as drawn.
 
     By weights it gets all rows, each with its count as weight, 0 outside the bag, as in scikit-learn: it then knows
-    every class, and a bag that lacks one is no error. Rows of weight 0 for all members stay out.
+    every class, and a bag that lacks one is no error.
 
     params: more arguments of its `fit`, for all rows.
     """
     if has_fit_parameter(member, "sample_weight"):
         held = counts * (1.0 if weight is None else weight)
-        kept = None
-        if weight is not None and not np.all(weight > 0.0):
-            kept = np.flatnonzero(weight > 0.0)
-            y, held = y[kept], held[kept]
-        X, more = rows.take(kept, columns), take_params(params, kept, len(counts))
+        X, more = rows.take(None, columns), take_params(params, None, len(counts))
         if np.all(held == 1.0):
             member.fit(X, y, **more)
         else:

@@ -336,7 +336,10 @@ def _place_of(item: Any, columns: Columns, given: Any) -> int:
     names = columns.names
     if isinstance(item, str):
         if names is None:
-            raise ValueError(f"categorical_features has {item!r}, but X has no column names: use indices or a mask.")
+            raise ValueError(
+                "categorical_features should be passed as an array of integers or as a boolean mask when the model is "
+                f"fitted on data without feature names. It has {item!r}, but X has no column names."
+            )
         if item not in names:
             close = difflib.get_close_matches(item, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
