@@ -290,7 +290,7 @@ def test_targets_of_several_outputs_are_checked():
         CARTClassifier().fit(X, Y[:-1])
     with pytest.raises(ValueError, match="sparse multilabel-indicator for y is not supported"):
         CARTClassifier().fit(X, csr_array(Y))
-    with pytest.raises(ValueError, match="class_weight names 7"):
+    with pytest.raises(ValueError, match="are not in class_weight, which names 7"):
         CARTClassifier(class_weight=[None, {7: 1.0}]).fit(X, Y)
 
 

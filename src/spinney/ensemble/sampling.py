@@ -453,7 +453,8 @@ def draw_size(
     ):
         warn(
             f"Using the fractional value max_samples={max_samples} when the total sum of sample weights is {total:g} "
-            f"results in a low number ({n_drawn}) of bootstrap samples. We recommend passing `max_samples` as an integer."
+            f"results in a low number ({n_drawn}) of bootstrap samples. We recommend passing `max_samples` as an "
+            "integer."
         )
     return n_drawn
 

@@ -244,7 +244,8 @@ class Bagging(Estimator[FittedBagging]):
             brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
-            replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.
+            replacement, by group or by stratum, the members weigh them. Rows of weight 0 are in no bag; members that
+            take weights get them with theirs, as all rows outside their bag.
         groups : array-like (n_rows,), optional
             Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
         strata : array-like (n_rows,), optional
