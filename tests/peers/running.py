@@ -50,6 +50,7 @@ FILES = (
     "inspection/_plot/tests/test_plot_partial_dependence.py",
     "metrics/_plot/tests/test_common_curve_display.py",
     "metrics/tests/test_score_objects.py",
+    "model_selection/tests/test_classification_threshold.py",
     "model_selection/tests/test_plot.py",
     "tests/test_calibration.py",
     "tests/test_multiclass.py",
