@@ -22,6 +22,7 @@ from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.bagging_by_levels import fit_bagging_by_levels, plan_bags
+from spinney.estimators.bagging_warm_start import WARM, Start, refuse_columns, start_from
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import (
     CARTRegressor,
@@ -64,17 +65,9 @@ from spinney.estimators.routing import make_router, route
 from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training, refuse_asked
-from spinney.estimators.warm_starts import (
-    check_number,
-    find_other_classes,
-    find_other_columns,
-    find_other_draw,
-    refuse_on_other_rows,
-)
 from spinney.model.container import BrokenFileError
 from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
-from spinney.model.fitted_tree import label_classes
 from spinney.scale.plan import GrowingBytes, TopGrowing
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
@@ -87,10 +80,6 @@ if TYPE_CHECKING:
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
 
-WARM = (
-    "warm_start adds members to an ensemble, so fit needs columns, classes and a kind of estimator like those of the "
-    "first fit"
-)
 ARGUMENTS = ("X", "y", "sample_weight", "groups", "strata")  # of `fit`
 BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "estimator": [HasMethods(["fit", "predict"]), list, None],
@@ -118,20 +107,6 @@ def members_have(method: str) -> Any:
         return all(hasattr(template.estimator, method) for template in templates)
 
     return check
-
-
-class Start(NamedTuple):
-    """What a warm start goes on with."""
-
-    n_old: int = 0  # members
-    n_before: int = 0  # of them from fits on other rows
-    is_resumed: bool = True  # whether it is on the rows of the last fit
-    shift: int = 0  # of the sums of its numbers
-
-    @property
-    def earlier(self) -> EarlierMembers | None:
-        """What the model says of it."""
-        return EarlierMembers(self.n_before) if self.n_before else None
 
 
 class PreparedBags(NamedTuple):
@@ -270,12 +245,13 @@ class Bagging(Estimator[FittedBagging]):
                     self._fitted = fit_bagging_by_levels(self, store, plan, strata)
                     return self
                 X, y, sample_weight, groups = give_rows(store, plan)
-            known = getattr(self, "feature_names_in_", None)
+            known: Any = getattr(self, "feature_names_in_", None)
             data = open_training(self, X, y, sample_weight)
             self._refuse_outputs(data.y)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
-            if old is not None and not np.array_equal(known, getattr(self, "feature_names_in_", None)):
+            names: Any = getattr(self, "feature_names_in_", None)
+            if old is not None and not np.array_equal(known, names):
                 raise ValueError(f"{WARM}; the names of the columns differ. Set warm_start=False to begin anew.")
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
             table = data.read(templates[0].estimator) if has_trees else None
@@ -393,11 +369,11 @@ class Bagging(Estimator[FittedBagging]):
         like = "" if old is None else old.fingerprint
         mark = fingerprint(data.table, data.y, labels, like=like) + mark_weights(data.weight, like=like)
         if old is not None and old.trees is not None:
-            self._refuse_columns(data.table.schema, old.trees.schema)
+            refuse_columns(data.table.schema, old.trees.schema)
         n_outputs = 1 if data.y.ndim == 1 else data.y.shape[1]
         start = Start()
         if old is not None:
-            start = self._start_from(old, mark, bags, n_outputs, is_soft=is_soft, has_trees=True)
+            start = start_from(self, old, mark, bags, n_outputs, is_soft=is_soft, has_trees=True)
         base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
         base._validate_params()  # noqa: SLF001
         is_balanced = labels is not None and base.class_weight == "balanced"
@@ -509,7 +485,7 @@ class Bagging(Estimator[FittedBagging]):
         n_outputs = 1 if y.ndim == 1 else y.shape[1]
         start = Start()
         if old is not None:
-            start = self._start_from(old, mark, bags, n_outputs, is_soft=is_soft, has_trees=False)
+            start = start_from(self, old, mark, bags, n_outputs, is_soft=is_soft, has_trees=False)
         n_new = self.n_estimators - start.n_old
         if old is not None and n_new == 0 and not start.is_resumed:
             return old  # nothing was learnt from these rows
@@ -579,47 +555,6 @@ class Bagging(Estimator[FittedBagging]):
         refuse_asked(self._asks_one_output(), y.shape[1])
         if self._labels is not None and self.oob_score:
             refuse_oob(self.classes_)
-
-    def _refuse_columns(self, schema: Schema, known: Schema) -> None:
-        """Refuse to add trees to those of other columns."""
-        difference = find_other_columns(schema, known)
-        if difference is not None:
-            raise ValueError(f"{WARM}; {difference}. Set warm_start=False to begin anew.")
-
-    def _start_from(
-        self, old: FittedBagging, mark: str, bags: Bags, n_outputs: int, *, is_soft: bool, has_trees: bool
-    ) -> Start:
-        """What a warm start keeps, if it is one of the same columns, classes and kind of members."""
-        check_number(self.n_estimators, len(old))
-        numbers = {"X": (bags.spaces.n_features, old.bags.spaces.n_features), "y": (n_outputs, self._count_outputs())}
-        found = [find_other_classes(self._labels, label_classes(old.classes))]
-        found += [f"{name} has {now} columns, and had {was}" for name, (now, was) in numbers.items() if now != was]
-        found += ["estimator is of another kind"] if has_trees != (old.trees is not None) else []
-        if any(found):
-            raise ValueError(f"{WARM}; {next(filter(None, found))}. Set warm_start=False to begin anew.")
-        if not np.array_equal(bags.spaces.columns(0), old.bags.spaces.columns(0)):
-            raise ValueError(
-                "warm_start adds members whose columns are drawn as those before; keep max_features and "
-                "bootstrap_features, or set warm_start=False to begin anew."
-            )
-        other = "X, y or sample_weight" if mark != old.fingerprint else find_other_draw(bags.draw, old.bags.draw)
-        start = Start(len(old), 0 if old.earlier is None else old.earlier.n_members, other is None, old.shift)
-        if other is not None:
-            start = start._replace(n_before=len(old))
-        if start.n_before:
-            refuse_on_other_rows(self, start.n_before, other)
-        if self.oob_score and not has_trees:  # trees can vote again, on codes
-            if old.out_of_bag is None:
-                raise ValueError(
-                    "oob_score with warm_start must be set from the first fit on where members are no CART trees: "
-                    "set warm_start=False to begin anew"
-                )
-            if is_soft != old.is_soft:
-                raise ValueError(
-                    "out-of-bag rows have class shares from some members and would have votes from others: keep voting "
-                    "and whether members have predict_proba, or set warm_start=False to begin anew"
-                )
-        return start
 
     # --- the fitted ensemble ---
 

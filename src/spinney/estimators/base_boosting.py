@@ -35,8 +35,8 @@ from spinney.estimators.boosting_on_cluster import fit_on_cluster
 from spinney.estimators.boosting_parts import (
     add_rounds_of,
     check_callbacks,
+    check_rounds,
     compare_outputs,
-    find_difference,
     join_curves,
     make_fitted_boosting,
     refuse_clashes,
@@ -473,27 +473,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
         """The model to add rounds to, if this is a warm start: on the same rows, or on others of the same columns."""
         old = self._find_old(warm_start=self.warm_start)
-        if old is None:
-            return None
-        if self.n_estimators == AUTO:
-            raise ValueError(
-                "warm_start adds rounds up to n_estimators, which is 'auto': give a number, larger than the "
-                f"{old.n_rounds} rounds there are"
-            )
-        difference = find_difference(old, hashes, schema, self._labels)
-        if difference is not None:
-            raise ValueError(
-                f"warm_start adds rounds to a model, so fit needs columns, classes and a loss like those of the first "
-                f"fit; {difference}. Set warm_start=False to begin anew."
-            )
-        if self.n_estimators < old.n_rounds:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
-                "are when warm_start==True"
-            )
-        if self.n_estimators == old.n_rounds:
-            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-        return old
+        return old if old is None else check_rounds(self.n_estimators, old, hashes, schema, self._labels)
 
     # --- the model to begin with ---
 

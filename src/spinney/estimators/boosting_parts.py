@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._warnings import warn
 from spinney.estimators.warm_starts import find_other_classes, find_other_columns
 from spinney.model.boosted_scores import add_rounds
 from spinney.model.container import BrokenFileError
@@ -85,6 +86,35 @@ def find_difference(
         return difference
     now, then = hashes["loss"], old.hashes["loss"]
     return None if now == then else f"loss differs: it is {now:.60}, and was {then:.60}"
+
+
+def check_rounds(
+    n_estimators: Any,
+    old: FittedBoosting,
+    hashes: dict[str, str],
+    schema: Schema,
+    labels: tuple[Any, ...] | None,
+) -> FittedBoosting:
+    """The model that a warm start adds rounds to; refused where it cannot go on with the data of a fit."""
+    if n_estimators == "auto":
+        raise ValueError(
+            "warm_start adds rounds up to n_estimators, which is 'auto': give a number, larger than the "
+            f"{old.n_rounds} rounds there are"
+        )
+    difference = find_difference(old, hashes, schema, labels)
+    if difference is not None:
+        raise ValueError(
+            f"warm_start adds rounds to a model, so fit needs columns, classes and a loss like those of the first "
+            f"fit; {difference}. Set warm_start=False to begin anew."
+        )
+    if n_estimators < old.n_rounds:
+        raise ValueError(
+            f"n_estimators={n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
+            "are when warm_start==True"
+        )
+    if n_estimators == old.n_rounds:
+        warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
+    return old
 
 
 def add_rounds_of(forest: Forest) -> Any:
