@@ -440,7 +440,7 @@ def test_fault_078_size_of_a_bag(kind):
             make(kind, bootstrap=False, replace=False, max_samples=bad).fit(X, y)
     with refuses(ValueError, f"max_samples={10**10}"):
         make(kind, bootstrap=True, max_samples=10**10).fit(X, y)
-    with pytest.warns(UserWarning, match="a fraction of the sum of the sample weights"):
+    with pytest.warns(UserWarning, match="when the total sum of sample weights is 4 results in a low number"):
         assert sizes(np.full(40, 0.1), max_samples=0.5) == {2}
 
 
