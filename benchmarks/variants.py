@@ -1,7 +1,7 @@
 """Do bags by gradients (GOSS) and rounds that drop trees (DART) do what LightGBM's do, at matched settings?
 
 California housing and adult, the categories of the latter as numbers for both: half of the rows learn, half judge, by
-five seeds. 100 rounds of 31 leaves, rate 0.1. LightGBM begins GOSS after ten rounds on all rows, ours with the first.
+five seeds. 100 rounds of 31 leaves, rate 0.1. Both begin GOSS after ten rounds on all rows.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def gradients_of(loss, y, raw):
 def assert_leaves_are_exact(model, X, y, loss, weight=None, rel=1e-9):
     """The value of each leaf of each tree is that of the float64 sums of its rows; returns the smallest leaf."""
     weight = np.ones(len(y)) if weight is None else weight
-    leaf = model.apply(X)
+    leaf = model.apply(X).reshape(len(X), -1)
     raw = np.full(len(y), model.init_[0])
     smallest = math.inf
     for t, tree in enumerate(model.forest_):
@@ -333,7 +333,7 @@ def test_one_value_far_out_keeps_the_sums_of_the_others(at):
     # sums are whole multiples of 2**-61 of the sum of all gradients: 1e-18 of 1e12, next to 20 of 0.1
     model = make_model("squared_error", n_estimators=10, reg_lambda=0.0, learning_rate=1.0).fit(X, y)
     rel = 1e-9 if abs(at) < 1e7 else 1e-5
-    leaf = model.apply(X)
+    leaf = model.apply(X).reshape(len(X), -1)
     raw = np.full(n, model.init_[0])
     for t, tree in enumerate(model.forest_):
         for node in np.flatnonzero(tree.is_leaf):
@@ -588,7 +588,7 @@ def test_trees_are_those_of_xgboost(name, method, share_missing):
                "min_samples_leaf": 1, "min_child_weight": 1.0, "reg_lambda": 1.0, "init": "zero", **ours}  # fmt: skip
     offset = np.full((len(y), n_raw), start)
     model = make_model(loss, **options).fit(X, y, weight, init_score=offset if n_raw > 1 else offset[:, 0])
-    leaf, other = model.apply(X), peer.predict(data, pred_leaf=True).reshape(len(y), -1).astype(int)
+    leaf, other = model.apply(X).reshape(len(X), -1), peer.predict(data, pred_leaf=True).reshape(len(y), -1).astype(int)
     for t in range(4 * n_raw):
         assert_same_division(leaf[:, t], other[:, t])
     rng = np.random.default_rng(1)
@@ -644,7 +644,7 @@ def test_trees_are_those_of_lightgbm(name, share_missing):
     options = {"n_estimators": 4, "learning_rate": 0.3, "max_leaf_nodes": 12, "init": "zero",
                **FREE, "min_samples_leaf": 3, **ours}  # fmt: skip
     model = make_model(loss, **options).fit(X, y, weight)
-    leaf, other = model.apply(X), peer.predict(X, pred_leaf=True).astype(int)
+    leaf, other = model.apply(X).reshape(len(X), -1), peer.predict(X, pred_leaf=True).astype(int)
     for t in range(4):
         assert_same_division(leaf[:, t], other[:, t])
     np.testing.assert_allclose(raw_of(model, X), peer.predict(X, raw_score=loss != "gamma"), rtol=NEAR, atol=NEAR)
@@ -684,7 +684,7 @@ def test_friedmans_method_of_classes_is_scikit_learns(loss):
     model = make_model(loss, newton=False, min_child_weight=0.0, max_bins=None, **shared).fit(X, y, weight)
     fresh = np.random.default_rng(2).normal(size=(500, 4)).astype(np.float32).astype(float)
     if loss == "four classes":  # its line search takes 4 / 3 p (1 - p) for ours of 2 p (1 - p): first trees are alike
-        leaf = model.apply(X)
+        leaf = model.apply(X).reshape(len(X), -1)
         for k in range(4):
             assert_same_division(leaf[:, k], peer.estimators_[0, k].apply(X.astype(np.float32)))
         return
@@ -729,7 +729,7 @@ def test_learning_stays_finite_or_says_so(loss, learning_rate, size, newton, see
     try:
         model.fit(X, y)
     except ValueError as error:
-        says_so = ("left the finite numbers", "needs y up to")
+        says_so = ("left the finite numbers", "requires y up to")
         assert any(words in str(error) for words in says_so)  # noqa: PT017  either is right
         return
     said = model.predict_proba(X) if loss in CLASSES else model.predict(X)

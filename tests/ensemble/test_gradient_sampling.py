@@ -77,3 +77,33 @@ def test_leaves_that_are_no_newton_steps_are_refused(settings):
     X, y = make_table(50)
     with pytest.raises(ValueError, match="sampling='gradient' multiplies derivatives"):
         GradientBoostingRegressor(sampling="gradient", **settings).fit(X, y)
+
+
+def test_the_first_rounds_see_all_rows():
+    """As in LightGBM: 1 / learning_rate of them, rounded down."""
+    assert [GradientSampling(9, 3, 0, rate).n_whole for rate in (0.1, 0.3, 0.03, 1.0, 2.0)] == [10, 3, 33, 1, 0]
+    X, y = make_table(400)
+    shared = {"learning_rate": 0.3, "max_leaf_nodes": 8, "random_state": 0}
+    for n_rounds, is_same in ((3, True), (4, False)):
+        whole = GradientBoostingRegressor(**plain(n_estimators=n_rounds, **shared)).fit(X, y)
+        drawn = {"subsample": 0.3, "sampling": "gradient", "leaf_rows": "bag"}
+        goss = GradientBoostingRegressor(**plain(n_estimators=n_rounds, **shared, **drawn)).fit(X, y)
+        assert np.array_equal(whole.predict(X), goss.predict(X)) is is_same
+    warm = GradientBoostingRegressor(**plain(n_estimators=2, warm_start=True, **shared, **drawn)).fit(X, y)
+    np.testing.assert_array_equal(warm.set_params(n_estimators=4).fit(X, y).predict(X), goss.predict(X))
+
+
+def test_the_first_rounds_are_lightgbms():
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y = make_table(600)
+    peer = lightgbm.LGBMRegressor(
+        data_sample_strategy="goss", n_estimators=4, learning_rate=0.3, num_leaves=8, reg_lambda=0.0, verbose=-1,
+        min_child_samples=20, min_child_weight=1e-3, max_bin=1023, min_data_in_bin=1, random_state=0, n_jobs=1,
+    ).fit(X, y)  # fmt: skip
+    shared = {"max_leaf_nodes": 8, "min_samples_leaf": 20, "reg_lambda": 0.0, "max_bins": None, "random_state": 0}
+    model = GradientBoostingRegressor(
+        **plain(n_estimators=4, learning_rate=0.3, subsample=0.3, sampling="gradient", **shared)
+    ).fit(X, y)
+    for n_rounds, is_near in ((3, True), (4, False)):  # then each draws its own rows
+        off = np.abs(model.predict(X, n_rounds=n_rounds) - peer.predict(X, num_iteration=n_rounds)).max()
+        assert bool(off < 1e-5) is is_near

@@ -714,17 +714,29 @@ def test_a_kept_custom_loss_leaves_its_last_round_behind():
 @pytest.mark.parametrize(
     ("name", "y", "message"),
     [
-        ("squared_error", [1.0, np.nan], "y is nan in row 1: loss='squared_error' needs finite numbers"),
-        ("poisson", [1.0, 2.0, -3.5], "y is -3.5 in row 2: loss='poisson' needs y >= 0; loss='squared_error' takes"),
-        ("tweedie", [-1.0], "y is -1 in row 0: loss='tweedie' needs y >= 0"),
+        ("squared_error", [1.0, np.nan], "y is nan in row 1: loss='squared_error' requires finite numbers"),
+        (
+            "poisson",
+            [1.0, 2.0, -3.5],
+            "y is -3.5 in row 2: loss='poisson' requires non-negative y and sum.y. > 0. loss='squared_error' takes",
+        ),
+        ("tweedie", [-1.0], "y is -1 in row 0: loss='tweedie' requires non-negative y"),
         ("poisson", [0.0, 0.0], "y is 0 in every row: loss='poisson'"),
-        ("gamma", [1.0, 0.0], "y is 0 in row 1: loss='gamma' needs y > 0; loss='tweedie'"),
-        ("gamma", [1.0, -1.0, 0.0], "y is -1 in row 1: loss='gamma' needs y > 0; loss='squared_error'"),
+        ("gamma", [1.0, 0.0], "y is 0 in row 1: loss='gamma' requires strictly positive y. loss='tweedie'"),
+        (
+            "gamma",
+            [1.0, -1.0, 0.0],
+            "y is -1 in row 1: loss='gamma' requires strictly positive y. loss='squared_error'",
+        ),
         ("gamma", [np.inf], "finite"),
-        ("poisson", [1.0, 2e100], r"y is 2e\+100 in row 1: loss='poisson' needs y up to 1e\+100; divide y by a power"),
-        ("tweedie", [0.0, 1e250], r"y is 1e\+250 in row 1: loss='tweedie' needs y up to 1e\+200"),
-        ("log_loss", [0.0, 1.0, 2.0], r"y is 2 in row 2: loss='log_loss' needs a class, 0 .. 1"),
-        ("exponential", [0.0, 0.5], "y is 0.5 in row 1: loss='exponential' needs a class"),
+        (
+            "poisson",
+            [1.0, 2e100],
+            r"y is 2e\+100 in row 1: loss='poisson' requires y up to 1e\+100. Divide y by a power",
+        ),
+        ("tweedie", [0.0, 1e250], r"y is 1e\+250 in row 1: loss='tweedie' requires y up to 1e\+200"),
+        ("log_loss", [0.0, 1.0, 2.0], r"y is 2 in row 2: loss='log_loss' requires a class, 0 .. 1"),
+        ("exponential", [0.0, 0.5], "y is 0.5 in row 1: loss='exponential' requires a class"),
     ],
 )
 def test_targets_are_checked(name, y, message):
@@ -743,7 +755,7 @@ def test_good_targets_pass(name):
         ({"loss": "mse"}, "loss='mse' is not for numbers: one of 'squared_error'"),
         ({"loss": "log_loss"}, "loss='log_loss' is not for numbers"),
         ({"loss": "poisson", "n_classes": 2}, "loss='poisson' is not for 2 classes: one of 'log_loss', 'exponential'"),
-        ({"loss": "exponential", "n_classes": 3}, "two classes, y has 3: loss='log_loss'"),
+        ({"loss": "exponential", "n_classes": 3}, "binary classification problem: y has 3 classes"),
         ({"loss": "huber", "alpha": 1.0}, "alpha=1.0"),
         ({"loss": "quantile", "alpha": 0.0}, "alpha=0.0"),
         ({"loss": "tweedie", "power": 2.0}, "power=2.0: .* 2 is loss='gamma'"),

@@ -471,7 +471,7 @@ def test_weights_set_the_size_but_not_beyond_reason():
     for weight in (np.full(10, 1e12), np.full(10, 1e308)):
         with pytest.raises(ValueError, match="give an int, or smaller weights"):
             draw_size(0.5, 10, weight)
-    with pytest.warns(UserWarning, match="a bag has only 1 rows"):
+    with pytest.warns(UserWarning, match=r"results in a low number \(1\) of bootstrap samples"):
         assert draw_size(0.5, 100, np.full(100, 0.01)) == 1
 
 

@@ -415,7 +415,8 @@ def test_members_are_fitted_trees_for_the_whole_table():
     model = AdaBoostClassifier(CARTClassifier(max_depth=2), n_estimators=4).fit(X, y)
     assert len(model) == len(model.estimators_) == 4
     assert isinstance(model[-1], CARTClassifier)
-    assert model[0].get_params() == CARTClassifier(max_depth=2).get_params()
+    assert {**model[0].get_params(), "random_state": None} == CARTClassifier(max_depth=2).get_params()
+    assert len({member.random_state for member in model}) == 4
     votes = np.zeros((len(y), 3))
     for member, weight in zip(model.estimators_, model.estimator_weights_, strict=True):
         votes[np.arange(len(y)), member.predict(X)] += weight

@@ -412,8 +412,8 @@ def test_members_see_the_weights_that_bags_are_not_drawn_by(labels):
     settings = {"bootstrap": False, "max_samples": 0.5} if labels is None else {}
     model = BaggingClassifier(Spy(), 3, random_state=0, **settings).fit(X, y, weight, **given)
     for member, bag in zip(model.estimators_, model.estimators_samples_, strict=True):
-        np.testing.assert_array_equal(member.seen_[0], X[weight > 0])
-        np.testing.assert_array_equal(member.seen_[2], (np.bincount(bag, minlength=len(X)) * weight)[weight > 0])
+        np.testing.assert_array_equal(member.seen_[0], X)  # all of them, as in scikit-learn: some have weight 0
+        np.testing.assert_array_equal(member.seen_[2], np.bincount(bag, minlength=len(X)) * weight)
     near = BaggingClassifier(KNeighborsClassifier(), 3, random_state=0, **settings)
     with pytest.raises(ValueError, match="takes no sample_weight, and only bags of rows with replacement"):
         near.fit(X, y, weight, **given)
@@ -762,7 +762,8 @@ def test_a_warm_start_gives_the_ensemble_fitted_at_once(kind, base):
     once = kind(base, 24, **settings).fit(X, y)
     grown = kind(base, 15, warm_start=True, **settings).fit(X, y)
     grown.set_params(n_estimators=24).fit(X, y)
-    grown.fit(X, y)  # nothing more to do
+    with pytest.warns(UserWarning, match="does not fit new trees"):
+        grown.fit(X, y)  # nothing more to do
     assert len(grown) == 24
     assert_same_trees([m.tree_.arrays for m in grown.estimators_], [m.tree_.arrays for m in once.estimators_])
     np.testing.assert_array_equal(grown.oob_curve_, once.oob_curve_)
@@ -785,15 +786,17 @@ def test_what_a_warm_start_refuses(kind, base):
         model.set_params(**before_changes)
 
     refused("n_estimators=3 must be larger or equal to", n_estimators=3)
-    refused("the X and y of the first fit", y=y[::-1], n_estimators=8)
-    refused("bags are drawn as those before", n_estimators=8, max_samples=0.5)
-    refused("bags are drawn as those before", n_estimators=8, max_features=0.5)
-    refused("the X and y of the first fit", X=X * 7 + 3, n_estimators=8)
-    refused("the X and y of the first fit", X=pd.DataFrame(X).add_prefix("f"), n_estimators=8)
+    with_oob = {"n_estimators": 8, "oob_score": True}
+    refused(r"6 of them come from an earlier fit on other rows \(X, y or sample_weight differed", y=y[::-1], **with_oob)
+    refused(r"a parameter of the draw \(n_drawn\) differed", max_samples=0.5, **with_oob)
+    refused(r"X, y or sample_weight differed", X=X * 7 + 3, **with_oob)
+    refused("columns are drawn as those before", n_estimators=8, max_features=0.5)
+    refused(f"X has {X.shape[1] - 1} columns, and had {X.shape[1]}", X=X[:, 1:], n_estimators=8)
+    refused("names of the columns differ", X=pd.DataFrame(X).add_prefix("f"), n_estimators=8)
     if base is not None:
         refused("must be set from the first fit", n_estimators=8, oob_score=True)
     other = general(TREES[kind]()) if base is None else None
-    refused("same kind of estimator", n_estimators=8, estimator=other)
+    refused("estimator is of another kind", n_estimators=8, estimator=other)
     np.testing.assert_array_equal(numbers_of(model, X), before)  # none of that has touched it
     model.set_params(warm_start=False, estimator=other, n_estimators=2).fit(X, y)  # from one way to the other
     assert len(model) == 2
@@ -862,21 +865,27 @@ NUMBERS = make_table(60, 4)[0]
 def test_a_warm_start_knows_the_data_again(X, other):
     y = np.arange(60) % 3
     model = BaggingClassifier(Spy(), 2, warm_start=True, random_state=0).fit(X, y).set_params(n_estimators=3)
-    model = pickle.loads(pickle.dumps(model))
-    with pytest.raises(ValueError, match="the X and y of the first fit"):
-        model.fit(other, y)
-    with pytest.raises(ValueError, match="the X and y of the first fit"):
+    kept = pickle.dumps(model)
+    if list(getattr(X, "columns", ())) != list(getattr(other, "columns", ())) and not isinstance(X, pa.Table):
+        with pytest.raises(ValueError, match="names of the columns differ"):
+            pickle.loads(kept).fit(other, y)
+    else:
+        assert pickle.loads(kept).fit(other, y)._fitted.earlier.n_members == 2
+    model = pickle.loads(kept)
+    with pytest.raises(ValueError, match=r"its classes are \('a', 'b', 'c'\), and were \(0, 1, 2\)"):
         model.fit(X, np.array(["a", "b", "c"])[y])
     again = X.copy() if hasattr(X, "copy") else pickle.loads(pickle.dumps(X))
     assert len(model.fit(again, y)) == 3
+    assert model._fitted.earlier is None
 
 
+@pytest.mark.filterwarnings("ignore:.* rows were in every bag")
 def test_a_warm_start_needs_the_weights_that_members_see(kind):
     X, y = make_table()
     for base in (None, general(TREES[kind]())):
-        model = kind(base, 2, bootstrap=False, max_samples=0.5, warm_start=True, random_state=0)
+        model = kind(base, 2, bootstrap=False, max_samples=0.5, warm_start=True, oob_score=True, random_state=0)
         model.fit(X, y, np.arange(len(y)) + 1.0).set_params(n_estimators=3)
-        with pytest.raises(ValueError, match="the same weights and the same kind of estimator"):
+        with pytest.raises(ValueError, match="X, y or sample_weight differed"):
             model.fit(X, y, np.arange(len(y)) + 2.0)
         assert len(model.fit(X, y, np.arange(len(y)) + 1.0)) == 3
 
@@ -896,7 +905,7 @@ def test_members_by_index(kind):
         numbers_of(m, X[:, features]) for m, features in zip(model.estimators_, model.estimators_features_, strict=True)
     ]
     np.testing.assert_allclose(numbers_of(model, X), np.mean(by_hand, axis=0), rtol=1e-12)
-    assert model[0].get_params()["random_state"] is None
+    assert model[0].random_state > 2**32  # the seed that it was grown by
 
 
 def test_unfitted_models_say_so(kind):

@@ -49,7 +49,9 @@ def test_trees_add_up_to_the_raw_scores(n_classes):
     assert trees.shape == (7, model.n_trees_per_iteration_)
     total = model.init_ + np.array([[tree.predict(X) for tree in of_round] for of_round in trees]).sum(axis=0).T
     np.testing.assert_allclose(total, raw_of(model, X), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(np.array([tree.apply(X) for tree in trees.flat]).T, model.apply(X))
+    np.testing.assert_array_equal(
+        np.array([tree.apply(X) for tree in trees.flat]).T, model.apply(X).reshape(len(X), -1)
+    )
     assert trees[0, 0].tree_.node_count == model.forest_[0].n_nodes
 
 

@@ -234,7 +234,9 @@ def test_what_takes_one_output_says_so(what):
     X, Y = make_table(7)
     tree = CARTClassifier(max_depth=2).fit(X, Y)
     forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="not there for several outputs, and this model has 2; fit one model for each"):
+    with pytest.raises(
+        ValueError, match=r"not there for several outputs, and this model has 2 numbers in a leaf. Fit one model for"
+    ):
         REFUSED[what](tree, forest)
 
 
@@ -288,7 +290,7 @@ def test_targets_of_several_outputs_are_checked():
         CARTClassifier().fit(X, Y[:-1])
     with pytest.raises(ValueError, match="sparse multilabel-indicator for y is not supported"):
         CARTClassifier().fit(X, csr_array(Y))
-    with pytest.raises(ValueError, match="class_weight names 7"):
+    with pytest.raises(ValueError, match="are not in class_weight, which names 7"):
         CARTClassifier(class_weight=[None, {7: 1.0}]).fit(X, Y)
 
 

@@ -440,7 +440,7 @@ def test_fault_078_size_of_a_bag(kind):
             make(kind, bootstrap=False, replace=False, max_samples=bad).fit(X, y)
     with refuses(ValueError, f"max_samples={10**10}"):
         make(kind, bootstrap=True, max_samples=10**10).fit(X, y)
-    with pytest.warns(UserWarning, match="a fraction of the sum of the sample weights"):
+    with pytest.warns(UserWarning, match="when the total sum of sample weights is 4 results in a low number"):
         assert sizes(np.full(40, 0.1), max_samples=0.5) == {2}
 
 
@@ -501,14 +501,19 @@ def test_fault_080_warm_start(kind):
     with refuses(ValueError, "n_estimators=5 must be larger or equal to len(estimators_)=45 when warm_start==True"):
         model.set_params(n_estimators=5).fit(X, y)
     model.set_params(n_estimators=50)
-    for other in ((X[:, :2], y), (X, 1 - y), (X[::-1], y), (X, np.arange(100) % 3), (X[:50], y[:50])):
-        with refuses(ValueError, "warm_start", "X and y of the first fit"):
+    with refuses(ValueError, "warm_start", "X has 2 columns, and had 3"):
+        model.fit(X[:, :2], y)
+    if not keep:
+        with refuses(ValueError, "warm_start", "y differs: its classes are (0, 1, 2), and were (0, 1)"):
+            model.fit(X, np.arange(100) % 3)
+    for other in ((X, 1 - y), (X[::-1], y), (X[:50], y[:50])):
+        with refuses(ValueError, "oob_score needs the bags of all members", "45 of them", "(X or y differed)"):
             model.fit(*other)
-    with refuses(ValueError, "warm_start", "sample_weight", "(probability)"):
+    with refuses(ValueError, "oob_score", "sample_weight", "(probability)"):
         model.fit(X, y, np.arange(1.0, 101.0))
-    with refuses(ValueError, "warm_start", "(groups)"):
+    with refuses(ValueError, "oob_score", "(groups)"):
         model.fit(X, y, groups=np.arange(100) // 2)
-    with refuses(ValueError, "warm_start", "(n_drawn)"):
+    with refuses(ValueError, "oob_score", "(n_drawn)"):
         model.set_params(max_samples=0.5).fit(X, y)
     model.set_params(max_samples=None)
     assert same_forest(model, whole)  # every refusal left it as it was
@@ -534,12 +539,12 @@ def test_fault_080_warm_start_that_asks_for_more_than_the_first_fit(kind):
 def test_fault_080_warm_start_with_other_weights_that_trees_see(kind):
     X, y = make_table(100)
     weight = np.arange(1.0, 101.0)
-    settings = {"warm_start": True, "replace": False, "max_samples": 0.6}
+    settings = {"warm_start": True, "replace": False, "max_samples": 0.6, "oob_score": True}
     model = make(kind, n_estimators=10, **settings).fit(X, y, weight)
     before = len(model.forest_)
     model.set_params(n_estimators=12)
     for other in (weight[::-1], None):
-        with refuses(ValueError, "warm_start", "see the same weights", "sample_weight", "warm_start=False"):
+        with refuses(ValueError, "oob_score", "(sample_weight or class_weight differed)", "warm_start=False"):
             model.fit(X, y, other)
     assert len(model.forest_) == before
     whole = make(kind, n_estimators=12, **settings).fit(X, y, weight)
@@ -548,12 +553,12 @@ def test_fault_080_warm_start_with_other_weights_that_trees_see(kind):
 
 def test_fault_080_warm_start_with_other_honest_parts(kind):
     X, y = make_table(100)
-    model = make(kind, n_estimators=10, warm_start=True, bootstrap=True, honest=True).fit(X, y)
+    model = make(kind, n_estimators=20, warm_start=True, bootstrap=True, honest=True, oob_score=True).fit(X, y)
     for change in ({"honest_fraction": 0.7}, {"honest": False}):
-        with refuses(ValueError, "warm_start", "honest or honest_fraction has changed, from 0.5 to"):
-            model.set_params(n_estimators=12, **change).fit(X, y)
+        with refuses(ValueError, "oob_score", "(honest or honest_fraction differed)"):
+            model.set_params(n_estimators=22, **change).fit(X, y)
         model.set_params(honest=True, honest_fraction=0.5)
-    assert len(model.fit(X, y).forest_) == 12
+    assert len(model.fit(X, y).forest_) == 22
 
 
 def test_fault_080_warm_start_on_columns_levels_or_classes_of_other_names(kind):
@@ -562,13 +567,13 @@ def test_fault_080_warm_start_on_columns_levels_or_classes_of_other_names(kind):
     model = make(kind, n_estimators=5, warm_start=True, bootstrap=True).fit(X, y)
     model.set_params(n_estimators=6)
     renamed = X.assign(b=X["b"].cat.rename_categories({"c": "z"}))
-    for other in (renamed, X.rename(columns={"a": "A"})):
-        with refuses(ValueError, "warm_start", "X and y of the first fit"):
+    for other, words in ((renamed, "X differs in the levels"), (X.rename(columns={"a": "A"}), "'A', and was 'a'")):
+        with refuses(ValueError, "warm_start", words):
             model.fit(other, y)
     with refuses(ValueError, "X and y are not the training data"):
         model.importance("permutation", renamed, y)
     if kind not in REGRESSORS:
-        with refuses(ValueError, "warm_start", "X and y of the first fit"):
+        with refuses(ValueError, "warm_start", "its classes are (1, 2), and were (0, 1)"):
             model.fit(X, y + 1)
     assert len(model.fit(X, y).forest_) == 6
 

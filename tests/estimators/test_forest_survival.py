@@ -149,12 +149,17 @@ def test_warm_starts_keep_the_times_that_are_told_apart():
     model = RandomForestSurvival(5, random_state=0, warm_start=True).fit(X, y)
     expected, times = model.predict_survival(X, [0.5]), model.times_
     for params in ({"n_estimators": 8, "max_times": 4}, {"n_estimators": 5, "max_times": 4}):
-        with pytest.raises(ValueError, match=r"the X and y of the first fit again, and max_times as it was.* 4 times"):
+        with pytest.raises(ValueError, match=r"whose times_ stay \d+ times of events, and max_times=4"):
             model.set_params(**params).fit(X, y)
-    with pytest.raises(ValueError, match="the X and y of the first fit again"):
-        model.set_params(n_estimators=8, max_times=64).fit(X, 2.0 * y)
+    model.set_params(n_estimators=8, max_times=64)
+    with pytest.raises(ValueError, match="oob_score=True needs the bags of all trees, but the first 5 were grown on"):
+        model.set_params(oob_score=True).fit(X, 2.0 * y)
     np.testing.assert_array_equal(model.times_, times)
     np.testing.assert_array_equal(model.predict_survival(X, [0.5]), expected)
+    model.set_params(oob_score=False).fit(X, 2.0 * y)  # later times: those after the last one had not come by then
+    np.testing.assert_array_equal(model.times_, times)
+    assert len(model) == 8
+    assert model.predict_survival(X, [0.5]).mean() > expected.mean()
 
 
 def test_out_of_bag_scores_need_bags_and_rows_to_compare():

@@ -115,7 +115,8 @@ def test_a_prediction_is_the_start_and_a_leaf_of_each_tree(n_classes):
     leaf = model.apply(X)
     n_raw = model.n_trees_per_iteration_
     assert n_raw == (1 if n_classes == 2 else 3)
-    assert leaf.shape == (len(y), 10 * n_raw)
+    assert leaf.shape == (len(y), 10, n_raw)  # as scikit-learn's
+    leaf = leaf.reshape(len(y), 10 * n_raw)
     expected = np.tile(model.init_, (len(y), 1))
     for t in range(leaf.shape[1]):
         expected[:, t % n_raw] += model.forest_[t].threshold[leaf[:, t]]

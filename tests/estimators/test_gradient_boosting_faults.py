@@ -341,15 +341,15 @@ def test_interactions_are_groups_of_features():
     assert check_interactions("pairwise", schema) == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
     assert check_interactions([{0, 1}], schema) == [[0, 1], [2, 3]]
     assert check_interactions([{"c", 0}, ["colour"], (1,)], schema) == [[0, 2], [3], [1]]
-    with pytest.raises(ValueError, match="from 0 to 3 of features, got 4"):
+    with pytest.raises(ValueError, match=r"integer indices in .* = \[0, 3\].* interaction_cst has 4"):
         check_interactions([{0, 4}], schema)
-    with pytest.raises(ValueError, match="got True"):
+    with pytest.raises(ValueError, match="interaction_cst has True"):
         check_interactions([[True]], schema)
     with pytest.raises(ValueError, match="names 'd', but the columns are"):
         check_interactions([["d"]], schema)
-    with pytest.raises(TypeError, match="list of sets of features, but holds 'ab'"):
+    with pytest.raises(ValueError, match="has sets of columns, and not 'ab'"):
         check_interactions(["ab"], schema)
-    with pytest.raises(TypeError, match="but holds 1"):
+    with pytest.raises(ValueError, match=r"sequence of tuples or lists.*and not 1"):
         check_interactions([1, 2], schema)
     with pytest.raises(ValueError, match="names 'a', but X has no column names"):
         GradientBoostingRegressor(interaction_cst=[["a"]]).fit(*make_table())
@@ -407,7 +407,7 @@ def test_fault_52_negative_targets_of_counts(loss):
     X, y = make_table()
     y = y + 1.0
     y[4] = -2.0
-    with pytest.raises(ValueError, match=f"y is -2 in row 4: loss='{loss}' needs"):
+    with pytest.raises(ValueError, match=f"y is -2 in row 4: loss='{loss}' requires"):
         make(GradientBoostingRegressor, loss=loss).fit(X, y)
     weight = np.ones(len(y))
     weight[4] = 0.0
@@ -434,7 +434,7 @@ def test_targets_whose_gains_would_be_infinite_are_refused(settings, size, is_fi
     X, y = make_table()
     y = (np.abs(y) + 1.0) * size
     if not is_fine:
-        with pytest.raises(ValueError, match=f"loss='{settings['loss']}' needs y up to"):
+        with pytest.raises(ValueError, match=f"loss='{settings['loss']}' requires y up to"):
             make(GradientBoostingRegressor, **settings).fit(X, y)
         return
     model = make(GradientBoostingRegressor, **settings).fit(X, y)

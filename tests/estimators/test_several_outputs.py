@@ -13,7 +13,6 @@ from sklearn.utils.estimator_checks import check_regressor_multioutput
 
 import spinney
 from spinney import (
-    BaggingRegressor,
     CARTRegressor,
     ExtraTreesRegressor,
     GradientBoostingRegressor,
@@ -151,7 +150,9 @@ def test_what_takes_one_output_says_so(what):
     X, Y = make_table(7)
     tree = CARTRegressor(max_depth=2).fit(X, Y)
     forest = RandomForestRegressor(3, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="not there for several outputs, and this model has 3; fit one model for each"):
+    with pytest.raises(
+        ValueError, match=r"not there for several outputs, and this model has 3 numbers in a leaf. Fit one model for"
+    ):
         REFUSED[what](tree, forest)
 
 
@@ -169,7 +170,6 @@ def test_what_takes_one_output_says_so(what):
         (RandomForestRegressor(keep_members=True), "keep_members=True takes one output"),
         (RandomForestRegressor(criterion="poisson"), "criterion='poisson' takes one output"),
         (GradientBoostingRegressor(loss="huber"), "loss='huber' takes one output"),
-        (BaggingRegressor(), "y should be a 1d array"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_regressor_multioutput
 
 import plain_reader
 import spinney
+from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.tree.broken import BrokenTreeError
 
@@ -338,3 +339,37 @@ def test_what_reads_trees_of_one_output_says_so(what):
     with pytest.raises(ValueError, match=r"not there for several outputs.*multi_strategy='one_tree_per_class'"):
         READS[what](model, X)
     assert model.forest_[0].to_text().startswith("[")
+
+
+@pytest.mark.parametrize("is_classes", [False, True])
+@pytest.mark.parametrize("weighs", [False, True])
+def test_leaves_of_all_rows_are_newtons_steps_of_all_rows(is_classes, weighs):
+    """With `leaf_rows="all"` the drawn rows choose the tests, and every row has its say in the leaves."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(240, 3))
+    numbers = np.c_[X[:, 0] + 0.2 * rng.normal(size=240), X[:, 1] ** 2, -X[:, 0]]
+    y = numbers.argmax(axis=1) if is_classes else numbers
+    weight = rng.integers(1, 4, 240).astype(float) if weighs else np.ones(240)
+    shared = {"n_estimators": 3, "learning_rate": 0.3, "max_leaf_nodes": 6, "subsample": 0.5, "random_state": 0}
+    cls, more = (
+        (GradientBoostingClassifier, {"multi_strategy": "one_tree"}) if is_classes else (GradientBoostingRegressor, {})
+    )
+    model = cls(**plain(**shared, **more, reg_lambda=1.0, leaf_rows="all")).fit(X, y, weight)
+    bag = cls(**plain(**shared, **more, reg_lambda=1.0, leaf_rows="bag")).fit(X, y, weight)
+    raw = np.tile(model.init_, (240, 1))
+    leaves = model.apply(X).reshape(240, -1)
+    factor = 2.0 if is_classes else 1.0  # of the second derivatives of three classes or more
+    for t, tree in enumerate(model.forest_):
+        if is_classes:
+            p = np.exp(raw - raw.max(axis=1, keepdims=True))
+            p /= p.sum(axis=1, keepdims=True)
+            g, h = p - np.eye(3)[y], factor * p * (1.0 - p)
+        else:
+            g, h = raw - y, np.ones_like(y)
+        for leaf in np.unique(leaves[:, t]):
+            at = leaves[:, t] == leaf
+            step = -0.3 * (weight[at] @ g[at]) / (weight[at] @ h[at] + 1.0)
+            np.testing.assert_allclose(tree.answers[leaf], step, rtol=1e-6, atol=1e-9)
+        raw += tree.answers[leaves[:, t]]
+    np.testing.assert_array_equal(model.forest_[0].test, bag.forest_[0].test)  # the same rows chose
+    assert not np.allclose(model.forest_[0].answers, bag.forest_[0].answers)

@@ -17,7 +17,7 @@ from substitutes import list_substitutes
 from spinney.estimators.base import Estimator
 
 REPORT = Path(os.environ["SPINNEY_PEER_REPORT"])
-met: list[bool] = []  # filled when an estimator of ours is made or fitted
+met: list[bool] = []  # filled when an estimator of ours is made, fitted or asked
 
 
 def import_all():
@@ -48,6 +48,7 @@ def pytest_configure():
     made = Estimator.__new__
     Estimator.__new__ = staticmethod(watch(made))
     Estimator._validate_params = watch(Estimator._validate_params)
+    Estimator._find_fitted = watch(Estimator._find_fitted)
     for module, name, cls in list_substitutes():
         setattr(module, name, cls)
 

@@ -46,6 +46,19 @@ FILES = (
     "inspection/tests/test_permutation_importance.py",
     "feature_selection/tests/test_from_model.py",
     "feature_selection/tests/test_rfe.py",
+    "inspection/_plot/tests/test_boundary_decision_display.py",
+    "inspection/_plot/tests/test_plot_partial_dependence.py",
+    "metrics/_plot/tests/test_common_curve_display.py",
+    "metrics/tests/test_score_objects.py",
+    "model_selection/tests/test_classification_threshold.py",
+    "model_selection/tests/test_plot.py",
+    "tests/test_calibration.py",
+    "tests/test_multiclass.py",
+    "tests/test_multioutput.py",
+    "tests/test_pipeline.py",
+    "utils/_repr_html/tests/test_estimator.py",
+    "utils/tests/test_class_weight.py",
+    "utils/tests/test_response.py",
 )
 
 

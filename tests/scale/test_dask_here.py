@@ -155,3 +155,11 @@ def test_tables_in_memory_never_load_dask():
     code += "print([name for name in ('dask', 'distributed') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_leaves_of_classes_have_an_axis_more():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = spinney.GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    leaves = model.apply(da.from_array(X, chunks=20))
+    assert leaves.shape == (60, 2, 3)
+    assert np.array_equal(leaves.compute(), model.apply(X))

@@ -229,7 +229,7 @@ def test_what_would_hold_rows_is_refused_with_the_way_out(params, more, message)
     ("column", "value", "message"),
     [
         ("y", np.inf, r"Input y contains infinity .* The first is in row 5000"),
-        ("y", -1.0, "y is -1 in row 904: loss='poisson' needs y >= 0; .* from row 4096 of the table on"),
+        ("y", -1.0, "y is -1 in row 904: loss='poisson' requires non-negative y .* from row 4096 of the table on"),
         ("w", -2.0, "Negative values in data passed to `sample_weight`: -2.0 in row 5000"),
         ("w", np.nan, "sample_weight contains NaN"),
     ],

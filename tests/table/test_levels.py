@@ -255,12 +255,15 @@ def test_no_declared_category():
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ([3], "index 3; the columns of X are 0 to 2"),
+        ([3], "index 3, and the columns of X are 0 to 2"),
         ([-1], "index -1"),
         ([1, 1], "has 1 twice"),
         (["city", "city"], "has 'city' twice"),
-        (["citi"], "has 'citi', which is not a column of X. Did you mean 'city'"),
-        ([True, False], "a mask of 2 for 3 columns"),
+        (
+            ["citi"],
+            "has an item value 'citi' which is not a valid feature name of the training data. Did you mean 'city'",
+        ),
+        ([True, False], "it has 2 entries for 3 columns"),
         ([0, "city"], "all indices or all names"),
         ([1.0], "all bools, all indices or all names"),
         ("city", "'from_dtype', None, or a list"),

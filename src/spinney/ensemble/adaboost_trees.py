@@ -9,8 +9,7 @@ import numpy as np
 
 from spinney._types import ROW
 from spinney.ensemble.adaboost import ValueTarget
-from spinney.ensemble.forest import GROWTH
-from spinney.ensemble.sampling import draw_key
+from spinney.ensemble.forest import member_key
 from spinney.table.fixed_point import class_target
 from spinney.tree.grow import GrowParams, Growth
 from spinney.tree.predict import find_coded_leaves
@@ -90,7 +89,7 @@ class TreeFitter:
 
     def make_growth(self, number: int, rows: RowWeights, target: Target) -> Growth:
         """A tree about to grow."""
-        params = replace(self.params, seed=draw_key(self.seed, GROWTH, number))
+        params = replace(self.params, seed=member_key(self.seed, number))
         if self.order is not None:
             return StumpGrowth(self.codes, self.order, target, rows.weights, params, self.kernels)
         codes = self.codes._replace(rows=self.codes.rows.copy())  # its rows move

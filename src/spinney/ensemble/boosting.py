@@ -11,6 +11,7 @@ or over fixed blocks of rows, so the trees are the same for any number of thread
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -380,11 +381,15 @@ class Boosting(BoostedTrees):
         self.sampling = None
         if params.subsample < 1.0 and params.sampling == "gradient":
             key = draw_key(params.seed, BAG)
-            self.sampling = GradientSampling(n_rows, bag_size(params.subsample, n_rows), key)
+            size = bag_size(params.subsample, n_rows)
+            self.sampling = GradientSampling(n_rows, size, key, params.learning_rate)
         self.team = Team(n_workers)
-        self.growth = self.make_growth(
-            bins if self.exact is None else self.narrow(np.ones(n_rows)), constraints or Constraints()
-        )
+        table = bins if self.exact is None else self.narrow(np.ones(n_rows))
+        self.growth = self.make_growth(table, constraints or Constraints(), params)
+        self.of_all: BoostGrowth | None = None  # for rounds that see all rows, where others see bags
+        if self.sampling is not None and first_round < self.sampling.n_whole:
+            self.of_all = self.make_growth(table, constraints or Constraints(), replace(params, subsample=1.0))
+        self.of_bags = self.growth
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
         self.outside: OutsideRows | None = None  # of the round; None: nobody asks
@@ -398,11 +403,11 @@ class Boosting(BoostedTrees):
         self.knows_p = False
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
 
-    def make_growth(self, bins: Bins, constraints: Constraints) -> BoostGrowth:
+    def make_growth(self, bins: Bins, constraints: Constraints, params: BoostParams) -> BoostGrowth:
         """Memory that trees are grown with."""
         return BoostGrowth(
             bins,
-            self.params,
+            params,
             self.weights,
             self.kernels,
             self.team.n_workers,
@@ -512,6 +517,11 @@ class Boosting(BoostedTrees):
         """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
         if self.sampling is None:
             return None if self.bags is None else self.draw_bag(self.bags, self.number)
+        if self.of_all is not None and self.sampling.takes_all(self.number):
+            self.growth = self.of_all
+            self.is_in[:] = 1
+            return None
+        self.growth, self.of_all = self.of_bags, None
         size = np.zeros(len(self.y))
         for k in range(self.loss.n_raw):
             self.derive(k, amplifies=False)

@@ -20,9 +20,8 @@ import numpy as np
 from spinney._jit import interpreted
 from spinney._threads import run_tasks
 from spinney._types import CODE, CONTROL_SIZE, MOMENTS, ROW, SUM
-from spinney.ensemble.forest import GROWTH, ForestGrowth, Grown, leaf_votes
+from spinney.ensemble.forest import ForestGrowth, Grown, leaf_votes, member_key
 from spinney.ensemble.part_bags import TRUTH, BagPart, BagSums, BagTask, BagUnits, PartBags, RootTask, read_units
-from spinney.ensemble.sampling import draw_key
 from spinney.kernels.common.structs import RowRange, Targets, TopRows
 from spinney.table.fixed_point import BAG_ROOM
 from spinney.tree.forest import ForestParts
@@ -379,7 +378,7 @@ class LevelForest(ForestGrowth):
 
     def seed_of(self, tree: int) -> int:
         """What the nodes of a tree draw by."""
-        return draw_key(self.plan.seed, GROWTH, tree)
+        return member_key(self.plan.seed, tree)
 
     def open_top(self, units: BagUnits, kernels: Any) -> TopGrowth:
         """The top of a tree, with its root."""

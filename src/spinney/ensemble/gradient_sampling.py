@@ -2,7 +2,8 @@
 
 Gradient-based one-side sampling (Ke et al. 2017): two thirds of a bag are the rows whose first and second derivatives
 have the greatest product; the last third is drawn from the others, whose derivatives are multiplied by how many each
-stands for, so that sums are right on average.
+stands for, so that sums are right on average. As in LightGBM, the first 1 / learning_rate rounds see all rows: until
+then derivatives tell little of which rows are hard.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class GradientSampling:
         Of the table, and of a bag.
     key : int
         Of all draws of the model.
+    learning_rate : float
+        Of the rounds; 1 / learning_rate of them see all rows.
 
     Attributes
     ----------
@@ -38,12 +41,19 @@ class GradientSampling:
         How many each of them stands for.
     """
 
-    def __init__(self, n_rows: int, n_drawn: int, key: int) -> None:
+    def __init__(self, n_rows: int, n_drawn: int, key: int, learning_rate: float = np.inf) -> None:
+        self.n_whole = int(1.0 / learning_rate)
         n_others = max(n_drawn // 3, 1)
         self.n_top = n_drawn - n_others
         self.rest = Draw("paste", n_rows - self.n_top, n_others, key)
         self.others = np.zeros(0, np.intp)
         self.factor = (n_rows - self.n_top) / n_others
+
+    def takes_all(self, number: int) -> bool:
+        """Whether a round sees all rows; then none stands for others."""
+        if number < self.n_whole:
+            self.others = np.zeros(0, np.intp)
+        return number < self.n_whole
 
     def draw(self, size: Floats, number: int) -> NDArray[np.int32]:
         """The bag of a round, ascending; size: of the derivatives of each row. Of equal rows the first are taken."""

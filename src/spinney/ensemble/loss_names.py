@@ -108,7 +108,10 @@ def make_log_loss(n_classes: int, *, newton: bool) -> Loss:
 def make_exponential(n_classes: int) -> Loss:
     """Exponential loss, of two classes alone."""
     if n_classes > 2:
-        raise ValueError(f"loss='exponential' is for two classes, y has {n_classes}: loss='log_loss' takes any number.")
+        raise ValueError(
+            f"loss='exponential' is only suitable for a binary classification problem: y has {n_classes} classes, and "
+            "loss='log_loss' takes any number."
+        )
     return Exponential()
 
 

@@ -85,14 +85,14 @@ class Loss:
         """Raise ValueError for a target that the loss is not defined for."""
         if self.n_classes:
             is_bad = ~((y >= 0) & (y < self.n_classes) & (y == np.floor(y)))
-            self._refuse(y, is_bad, f"a class, 0 .. {self.n_classes - 1}", "code the classes first")
+            self._refuse(y, is_bad, f"a class, 0 .. {self.n_classes - 1}", "Code the classes first")
         else:
-            self._refuse(y, ~np.isfinite(y), "finite numbers", "leave the row out")
+            self._refuse(y, ~np.isfinite(y), "finite numbers", "Leave the row out")
 
     def _refuse(self, y: Floats, is_bad: NDArray[np.bool_], need: str, fix: str) -> None:
         if bool(is_bad.any()):
             row = int(np.argmax(is_bad))
-            raise ValueError(f"y is {y[row]:g} in row {row}: loss={self.name!r} needs {need}; {fix}.")
+            raise ValueError(f"y is {y[row]:g} in row {row}: loss={self.name!r} requires {need}. {fix}.")
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The constants of least loss, (n_raw,)."""
@@ -408,11 +408,13 @@ class LogLink(Loss):
     def check(self, y: Floats) -> None:
         """Raise ValueError where y is negative, or 0 in every row."""
         super().check(y)
-        self._refuse(y, y < 0.0, "y >= 0", "loss='squared_error' takes any number")
+        self._refuse(y, y < 0.0, "non-negative y and sum(y) > 0", "loss='squared_error' takes any number")
         if not bool(np.any(y > 0.0)):
-            raise ValueError(f"y is 0 in every row: loss={self.name!r} needs a positive y; check the target.")
+            raise ValueError(
+                f"y is 0 in every row: loss={self.name!r} requires non-negative y and sum(y) > 0. Check the target."
+            )
         largest = float(Decimal(10) ** Decimal(min(MOST_DIGITS / self.growth, sys.float_info.max_10_exp)))
-        self._refuse(y, y > largest, f"y up to {largest:.3g}", "divide y by a power of 10, and multiply the answers")
+        self._refuse(y, y > largest, f"y up to {largest:.3g}", "Divide y by a power of 10, and multiply the answers")
 
     @property
     def growth(self) -> float:
@@ -443,8 +445,8 @@ class Gamma(LogLink):
     def check(self, y: Floats) -> None:
         """Raise ValueError where y is not positive."""
         Loss.check(self, y)
-        self._refuse(y, y < 0.0, "y > 0", "loss='squared_error' takes any number")
-        self._refuse(y, y == 0.0, "y > 0", "loss='tweedie' and loss='poisson' take 0")
+        self._refuse(y, y < 0.0, "strictly positive y", "loss='squared_error' takes any number")
+        self._refuse(y, y == 0.0, "strictly positive y", "loss='tweedie' and loss='poisson' take 0")
 
 
 class Tweedie(LogLink):

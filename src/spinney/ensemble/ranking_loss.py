@@ -50,7 +50,7 @@ class LambdaRank(JointLoss):
 
     def check(self, y: Floats) -> None:
         """Raise ValueError for what is no query with a relevance."""
-        self._refuse(y, ~(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y))), "queries and relevances", "pack them")
+        self._refuse(y, ~(np.isfinite(y) & (y >= 0.0) & (y == np.floor(y))), "queries and relevances", "Pack them")
 
     def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
         """Find the pulls at all scores."""

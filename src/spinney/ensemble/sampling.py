@@ -41,6 +41,9 @@ BLOCK_BITS = 16  # a block is 65,536 units: their counts stay in the second cach
 MOST_DRAWN = 2**31 - 1  # counts are int32
 INTERPRETED_SECONDS = 5e-6  # of the interpreted kernels for one row or draw: measured, 4 to 5.5
 PART_BITS = 62  # of a rank in `part_bag`
+NO_BAGS = (  # scikit-learn's words
+    "`max_sample` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` or set `max_sample=None`. "
+)
 SMALL_BAG = 10  # rows, below which scikit-learn warns as well
 
 
@@ -449,8 +452,9 @@ def draw_size(
         and n_drawn < fraction * n_rows - 1
     ):
         warn(
-            f"max_samples={max_samples} is a fraction of the sum of the sample weights, {total:g}: a bag has only "
-            f"{n_drawn} rows. Give an int for a number of rows."
+            f"Using the fractional value max_samples={max_samples} when the total sum of sample weights is {total:g} "
+            f"results in a low number ({n_drawn}) of bootstrap samples. We recommend passing `max_samples` as an "
+            "integer."
         )
     return n_drawn
 
@@ -633,7 +637,7 @@ def refuse_without_bags(params: DrawParams, groups: Any, strata: Any) -> None:
     )
     wanted = {
         "pruning='oob'": params.prunes_oob,
-        "max_samples": params.max_samples is not None,
+        NO_BAGS + "max_samples": params.max_samples is not None,
         "stratify": params.stratify is not None,
         "block_size": params.block_size is not None,
         "groups": groups is not None,

@@ -33,7 +33,7 @@ class SurvivalLoss(JointLoss):
 
     def check(self, y: Floats) -> None:
         """Raise ValueError for a time that is 0 or no finite number."""
-        self._refuse(y, ~np.isfinite(y) | (y == 0.0), "finite times above 0", "leave the row out")
+        self._refuse(y, ~np.isfinite(y) | (y == 0.0), "finite times above 0", "Leave the row out")
 
 
 # --- Cox ----------------------------------------------------------------------------------------------------

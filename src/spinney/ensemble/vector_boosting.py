@@ -48,12 +48,12 @@ class VectorBoosting(Boosting):
         self.derivatives = [Gradients(np.empty(n_rows), np.empty(n_rows), weight, is_whole) for _ in range(loss.n_raw)]
         self.ones = np.ones(n_rows) if self.is_flat else None
 
-    def make_growth(self, bins: Bins, constraints: Constraints) -> VectorGrowth:
+    def make_growth(self, bins: Bins, constraints: Constraints, params: BoostParams) -> VectorGrowth:
         """Memory that trees are grown with."""
         return VectorGrowth(
             self.loss.n_raw,
             bins,
-            self.params,
+            params,
             self.weights,
             self.kernels,
             self.team.n_workers,

@@ -12,6 +12,7 @@ from spinney._elementary import log
 from spinney.estimators.base import Classifier, Regressor
 from spinney.estimators.base_bagging import BAGGING_CONSTRAINTS, Bagging, members_have
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
+from spinney.estimators.class_outputs import choose_classes, has_class_outputs, part_answers
 from spinney.estimators.kept import Kept, Part
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ class BaggingClassifier(Classifier, Bagging):
         Keep what members predict for rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn
         by name, or metric(y_true, y_pred).
     warm_start : bool, default=False
-        Keep the members of the last fit, which must have been on the same data and weights, and fit what is missing
-        of `n_estimators`: the same ensemble as one fitted at once.
+        Keep the members of the last fit, and fit what is missing of `n_estimators`: on the same data the same ensemble
+        as one fitted at once. Other rows of the same columns, levels and classes may be given, then without
+        `oob_score`, which needs the bags of all members.
     n_jobs : int, optional
         Most threads; -1 means one per processor. By default trees use as many as the work pays for, other members one;
         those that hold the interpreter's lock gain nothing by more. Results never depend on it.
@@ -92,7 +94,7 @@ class BaggingClassifier(Classifier, Bagging):
         Mean impurity decrease, scaled to sum 1.
     classes_ : array (n_classes,)
         The classes in y, ascending.
-    n_classes_, n_features_in_ : int
+    n_classes_, n_features_in_, n_outputs_ : int
     feature_names_in_ : array of str, if X had names
     oob_score_ : float, with `oob_score`
     oob_decision_function_ : array (n_rows, n_classes), with `oob_score`
@@ -126,6 +128,7 @@ class BaggingClassifier(Classifier, Bagging):
     oob_decision_function_ = Part("out_of_bag.predictions")
     _oob_predictions: ClassVar[str] = "oob_decision_function_"
     _default: ClassVar[Any] = CARTClassifier
+    _takes_outputs: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BAGGING_CONSTRAINTS,
         "stratify": [StrOptions({"class", "balanced"}), None],
@@ -167,22 +170,33 @@ class BaggingClassifier(Classifier, Bagging):
         self.verbose = verbose
         self.checkpoint = checkpoint
 
-    def predict_proba(self, X: Any, **params: Any) -> NDArray[np.float64]:
+    def _asks_one_output(self) -> dict[str, bool]:
+        return self._find_one_output()
+
+    def predict_proba(self, X: Any, **params: Any) -> Any:
         """Predict class probabilities, shape (n_rows, n_classes): the mean of those of the members, or of their votes.
 
-        A class that a member's bag did not hold has probability 0 for that member. params: arguments that members have
-        asked for, where scikit-learn's metadata routing is on; the same of the other methods.
+        A class that a member's bag did not hold has probability 0 for that member. Of several outputs a list with such
+        an array for each. params: arguments that members have asked for, where scikit-learn's metadata routing is on;
+        the same of the other methods.
         """
-        return self._mean_votes(X, "predict_proba", params)
+        shares = self._mean_votes(X, "predict_proba", params)
+        return part_answers(shares, self.classes_) if has_class_outputs(self) else shares
 
     def predict(self, X: Any, **params: Any) -> NDArray[Any]:
-        """Predict the class of each row: the most probable, the first among equals."""
+        """Predict the class of each row: the most probable, the first among equals.
+
+        Of several outputs the shape is (n_rows, n_outputs).
+        """
         shares = self._mean_votes(X, "predict", params)
+        if has_class_outputs(self):
+            return choose_classes(shares, self.classes_)
         return self.classes_[shares.argmax(axis=1)]
 
-    def predict_log_proba(self, X: Any, **params: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any, **params: Any) -> Any:
         """Logarithm of `predict_proba`; -inf for probability 0."""
-        return log(self._mean_votes(X, "predict_log_proba", params))
+        shares = self._mean_votes(X, "predict_log_proba", params)
+        return [log(each) for each in part_answers(shares, self.classes_)] if has_class_outputs(self) else log(shares)
 
     @available_if(members_have("decision_function"))
     def decision_function(self, X: Any, **params: Any) -> NDArray[np.float64]:
@@ -216,7 +230,7 @@ class BaggingRegressor(Regressor, Bagging):
     ----------
     estimators_, estimators_samples_, estimators_features_, estimator_, forest_, feature_importances_
         As in `BaggingClassifier`.
-    n_features_in_, feature_names_in_, oob_score_
+    n_features_in_, n_outputs_, feature_names_in_, oob_score_
         As in `BaggingClassifier`.
     oob_prediction_ : array (n_rows,), with `oob_score`
         Mean over the members that have not seen the row; NaN where every member has.
@@ -241,6 +255,7 @@ class BaggingRegressor(Regressor, Bagging):
     _shift = Part("shift")
     _oob_predictions: ClassVar[str] = "oob_prediction_"
     _default: ClassVar[Any] = CARTRegressor
+    _takes_outputs: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = BAGGING_CONSTRAINTS
 
     def __init__(
@@ -274,6 +289,13 @@ class BaggingRegressor(Regressor, Bagging):
         self.verbose = verbose
         self.checkpoint = checkpoint
 
+    def _asks_one_output(self) -> dict[str, bool]:
+        return self._find_one_output()
+
     def predict(self, X: Any, **params: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean of what the members predict; params: as in `BaggingClassifier`."""
-        return self._mean_votes(X, "predict", params)[:, 0]
+        """Predict the target of each row: the mean of what the members predict; params: as in `BaggingClassifier`.
+
+        Of several outputs the shape is (n_rows, n_outputs).
+        """
+        means = self._mean_votes(X, "predict", params)
+        return means[:, 0] if means.shape[1] == 1 else means

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators import saving
 from spinney.estimators.batches import predict_batches
-from spinney.estimators.checks import check_classes, check_numbers, check_outputs, has_outputs
+from spinney.estimators.checks import check_classes, check_numbers, check_outputs, has_outputs, refuse_several
 from spinney.estimators.class_outputs import check_class_outputs, has_class_outputs, refuse_score
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
@@ -77,6 +77,7 @@ class Classifier(ClassifierMixin):
             self.classes_, codes = check_class_outputs(self, y, n_rows)
             self.n_classes_ = [len(each) for each in self.classes_]
             return codes
+        refuse_several(self, y, "RandomForestClassifier")
         self.classes_, codes = check_classes(self, y, n_rows)
         self.n_classes_ = len(self.classes_)
         return codes
@@ -115,6 +116,7 @@ class Regressor(RegressorMixin):
         """Check the target of `fit`, and return it as numbers."""
         if self._takes_outputs and has_outputs(y):
             return check_outputs(self, y, n_rows)
+        refuse_several(self, y, "RandomForestRegressor")
         return check_numbers(self, y, n_rows)
 
 

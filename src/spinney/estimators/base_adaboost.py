@@ -17,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from spinney.ensemble import held_out
 from spinney.ensemble.adaboost import AdaBoost, EarlyStopping, RowWeights, ValueTarget
 from spinney.ensemble.adaboost_trees import TreeFitter, leaf_predictions
+from spinney.ensemble.forest import member_key
 from spinney.ensemble.sampling import Draw, draw_key, positive_rows
 from spinney.estimators.adaboost_checkpoint import KeptMembers
 from spinney.estimators.base import Estimator
@@ -294,7 +295,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
             rows.codes, target, n_classes, params, data.seed, rows.kernels, monotone, float(tree.ccp_alpha)
         )
         legend = make_legend(schema, self._labels, rows.codes.has_missing, params.criterion)
-        return TreePlan(fit, schema, legend, tree.set_params(random_state=None), rows.effort)
+        return TreePlan(fit, schema, legend, tree.set_params(random_state=data.seed), rows.effort)
 
     def _read_evaluation(
         self, data: AdaBoostData, given: list[GivenSet], plan: TreePlan | None
@@ -466,7 +467,10 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
             return fitted.members[t]
         schema, forest, base = fitted.trees
         max_features = count_features(base.max_features, schema.n_features)
-        return make_tree_estimator(clone(base), forest[t], schema, fitted.classes, max_features)
+        cart = clone(base)
+        if base.random_state is not None:  # of the ensemble; files of before have none
+            cart.set_params(random_state=member_key(base.random_state, t))
+        return make_tree_estimator(cart, forest[t], schema, fitted.classes, max_features)
 
 
 def make_fitted_adaboost(values: dict[str, Any]) -> FittedAdaBoost:

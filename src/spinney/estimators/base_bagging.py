@@ -18,15 +18,23 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
 from spinney._cost import growing_seconds
 from spinney._threads import count_workers
-from spinney.ensemble.forest import Plan, as_member, vote_again
+from spinney.ensemble.forest import Plan, as_member, member_key, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.bagging_by_levels import fit_bagging_by_levels, plan_bags
+from spinney.estimators.bagging_warm_start import WARM, Start, refuse_columns, start_from
 from spinney.estimators.bags_on_cluster import ClusterBags
 from spinney.estimators.bags_on_disk import DiskBags
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
+from spinney.estimators.cart import (
+    CARTRegressor,
+    cart_params,
+    count_features,
+    grows_in_forests,
+    is_fast,
+    make_tree_estimator,
+)
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
 from spinney.estimators.checks import (
     all_or_nothing,
@@ -36,6 +44,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
+from spinney.estimators.class_outputs import refuse_oob, weigh_outputs
 from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
 from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
@@ -51,14 +60,16 @@ from spinney.estimators.other_members import (
     mark_rows,
     sum_decisions,
     sum_member_votes,
+    takes_outputs,
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.routing import make_router, route
 from spinney.estimators.scanned import give_rows, is_scanned, open_store
 from spinney.estimators.scoring import find_oob_scorer
-from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
+from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training, refuse_asked
 from spinney.model.container import BrokenFileError
+from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
 from spinney.scale.plan import GrowingBytes, TopGrowing
 from spinney.table.schema import Schema, encode
@@ -114,6 +125,7 @@ class PreparedBags(NamedTuple):
     seconds: float  # that all of it takes, interpreted
     n_trees: int  # to be grown
     bag_data: dict[str, str] = {}  # noqa: RUF012  (nobody adds to it)  hashes of all that trees follow from
+    start: Start = Start()
 
 
 class Bagging(Estimator[FittedBagging]):
@@ -133,6 +145,7 @@ class Bagging(Estimator[FittedBagging]):
         "_bags": Kept(Bags, stored=(Bags, Draw, Subspaces)),
         "_is_soft": Kept(bool),
         "_fingerprint": Kept(str, check=find_hash_fault),
+        "_n_before": Kept(int, is_needed=False),
         **OOB_KEPT,
     }
     forest_ = Part("trees.forest")
@@ -145,6 +158,7 @@ class Bagging(Estimator[FittedBagging]):
     _bags = Part("bags")
     _is_soft = Part("is_soft")
     _fingerprint = Part("fingerprint")
+    _n_before = Part("earlier.n_members")
     _oob_votes = Part("out_of_bag.votes")
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
@@ -155,17 +169,18 @@ class Bagging(Estimator[FittedBagging]):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = (
-            self.estimator
-            if isinstance(self.estimator, list)
-            else [self._default() if self.estimator is None else self.estimator]
-        )
-        members = [item[1] if isinstance(item, tuple) and len(item) == 2 else item for item in given]
+        members = self._list_given()
         if members and all(hasattr(member, "__sklearn_tags__") for member in members):
             inputs = [get_tags(member).input_tags for member in members]
             for name in ("allow_nan", "sparse", "categorical", "string"):
                 setattr(tags.input_tags, name, all(getattr(tag, name) for tag in inputs))
         return tags
+
+    def _list_given(self) -> list[Any]:
+        """What members are copies of, not checked."""
+        given = self.estimator if isinstance(self.estimator, list) else [self.estimator]
+        members = [item[1] if isinstance(item, tuple) and len(item) == 2 else item for item in given]
+        return [self._default() if member is None else member for member in members]
 
     # --- fitting ---
 
@@ -203,11 +218,13 @@ class Bagging(Estimator[FittedBagging]):
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             What the members take; frames reach them as frames.
-        y : array-like (n_rows,)
-            Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
+        y : array-like (n_rows,) or (n_rows, n_outputs)
+            Classes of any type, or numbers for a regressor; several outputs of classes for CART trees alone. A scan
+            brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
-            replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.
+            replacement, by group or by stratum, the members weigh them. Rows of weight 0 are in no bag; members that
+            take weights get them with theirs, as all rows outside their bag.
         groups : array-like (n_rows,), optional
             Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
         strata : array-like (n_rows,), optional
@@ -232,9 +249,14 @@ class Bagging(Estimator[FittedBagging]):
                     self._fitted = fit_bagging_by_levels(self, lambda tree: DiskBags(self, tree, store, plan), strata)
                     return self
                 X, y, sample_weight, groups = give_rows(store, plan)
+            known: Any = getattr(self, "feature_names_in_", None)
             data = open_training(self, X, y, sample_weight)
+            self._refuse_outputs(data.y)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
+            names: Any = getattr(self, "feature_names_in_", None)
+            if old is not None and not np.array_equal(known, names):
+                raise ValueError(f"{WARM}; the names of the columns differ. Set warm_start=False to begin anew.")
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
             table = data.read(templates[0].estimator) if has_trees else None
             checkpoint = None
@@ -333,6 +355,8 @@ class Bagging(Estimator[FittedBagging]):
     ) -> FittedBagging:
         """Grow CART trees on codes that are made once."""
         prepared, effort = self._prepare_trees(templates, data, bags, old)
+        if old is not None and prepared.n_trees == 0 and not prepared.start.is_resumed:
+            return old  # nothing was learnt from these rows
         growth, forest = prepared.growth, None if old is None or old.trees is None else old.trees.forest
         if prepared.n_trees > 0:
             with keeping_trees(checkpoint, growth, data.table.schema, prepared.n_trees, effort.kernels):
@@ -358,14 +382,19 @@ class Bagging(Estimator[FittedBagging]):
         labels, is_soft = self._labels, self._gives_shares(templates)
         like = "" if old is None else old.fingerprint
         mark = fingerprint(data.table, data.y, labels, like=like) + mark_weights(data.weight, like=like)
-        n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=True)
+        if old is not None and old.trees is not None:
+            refuse_columns(data.table.schema, old.trees.schema)
+        n_outputs = 1 if data.y.ndim == 1 else data.y.shape[1]
+        start = Start()
+        if old is not None:
+            start = start_from(self, old, mark, bags, n_outputs, is_soft=is_soft, has_trees=True)
         base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
         base._validate_params()  # noqa: SLF001
         is_balanced = labels is not None and base.class_weight == "balanced"
         if labels is not None and not is_balanced:
-            weight = weigh_classes(base.class_weight, self.classes_, data.y, data.weight)
-            data = data._replace(weight=weight)
-        n_new, n_drawn = self.n_estimators - n_old, bags.spaces.n_drawn
+            weigh = weigh_outputs if data.y.ndim == 2 else weigh_classes
+            data = data._replace(weight=weigh(base.class_weight, self.classes_, data.y, data.weight))
+        n_new, n_drawn = self.n_estimators - start.n_old, bags.spaces.n_drawn
         rows = code_for_bags(data, labels, base, n_drawn, n_new, self.n_jobs)
         plan = self._make_plan(base, rows, bags, data, is_balanced=is_balanced)
         sums = self._start_out_of_bag(plan, data.y, old)
@@ -374,7 +403,8 @@ class Bagging(Estimator[FittedBagging]):
         growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
         seconds = growing_seconds(data.table.n_rows, n_drawn, n_new)
         base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
-        return PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new), rows.effort
+        prepared = PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new, start=start)
+        return prepared, rows.effort
 
     def _make_plan(
         self, base: Any, rows: BagRows, bags: Bags, data: TrainingData, *, is_balanced: bool = False
@@ -421,6 +451,7 @@ class Bagging(Estimator[FittedBagging]):
         self._validate_params()
         templates = list_templates(self, self._default())
         data = open_training(self, X, y, sample_weight)
+        self._refuse_outputs(data.y)
         units = self._check_units(groups, strata, data.y)
         table = data.read(templates[0].estimator)
         draw, weight = self._draw_rows(data.n_rows, data.weight, *units, seed)
@@ -438,6 +469,7 @@ class Bagging(Estimator[FittedBagging]):
     def _finish_trees(self, templates: list[Template], prepared: PreparedBags, forest: Forest) -> FittedBagging:
         """The model of all trees; those of `prepared.growth` have voted on their out-of-bag rows."""
         plan = prepared.growth.plan
+        self.n_outputs_ = forest.n_outputs
         return FittedBagging(
             bags=prepared.bags,
             template=self._describe(templates),
@@ -445,8 +477,9 @@ class Bagging(Estimator[FittedBagging]):
             is_soft=self._gives_shares(templates),
             fingerprint=prepared.mark,
             trees=TreeMembers(forest, prepared.schema, prepared.base),
-            shift=plan.shift,
+            shift=max(plan.shift, prepared.start.shift),
             out_of_bag=self._finish_out_of_bag(prepared.growth.out_of_bag, is_hard=plan.is_hard),
+            earlier=prepared.start.earlier,
         )
 
     def _fit_others(
@@ -463,7 +496,13 @@ class Bagging(Estimator[FittedBagging]):
         classes = None if self._labels is None else self.classes_
         mark = mark_rows(rows, bags.spaces.n_features, y, classes)
         mark += mark_weights(weight, like=mark)
-        n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=False)
+        n_outputs = 1 if y.ndim == 1 else y.shape[1]
+        start = Start()
+        if old is not None:
+            start = start_from(self, old, mark, bags, n_outputs, is_soft=is_soft, has_trees=False)
+        n_new = self.n_estimators - start.n_old
+        if old is not None and n_new == 0 and not start.is_resumed:
+            return old  # nothing was learnt from these rows
         plan = MemberPlan(
             templates,
             rows,
@@ -477,10 +516,10 @@ class Bagging(Estimator[FittedBagging]):
             params=params,
         )
         sums = self._start_out_of_bag(plan, y, old)
-        n_new = self.n_estimators - n_old
         # nobody knows how long a member takes, or whether it lets others run: threads only where they are asked for
         n_workers = count_workers(self.n_jobs, max(n_new, 1), 0.0)
-        new = MemberFits(plan, sums).run(n_old, n_new, n_workers, verbose=bool(self.verbose))
+        self.n_outputs_ = n_outputs
+        new = MemberFits(plan, sums).run(start.n_old, n_new, n_workers, verbose=bool(self.verbose))
         return FittedBagging(
             bags=bags,
             template=self._describe(templates),
@@ -488,8 +527,9 @@ class Bagging(Estimator[FittedBagging]):
             is_soft=is_soft,
             fingerprint=mark,
             others=OtherMembers([*(() if old is None or old.others is None else old.others.members), *new]),
-            shift=plan.shift,
+            shift=max(plan.shift, start.shift),
             out_of_bag=self._finish_out_of_bag(sums, is_hard=plan.is_hard),
+            earlier=start.earlier,
         )
 
     def _gives_shares(self, templates: list[Template]) -> bool:
@@ -512,7 +552,7 @@ class Bagging(Estimator[FittedBagging]):
         if not plan.has_oob:
             return None
         find_oob_scorer(self.oob_score)  # what is none is refused before the work
-        sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift)
+        sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift, plan.target.widths)
         if old is not None and old.out_of_bag is not None and old.out_of_bag.is_hard == plan.is_hard:
             sums.resume(old.out_of_bag.votes, old.out_of_bag.n_votes, old.out_of_bag.curve)
         return sums
@@ -522,37 +562,13 @@ class Bagging(Estimator[FittedBagging]):
             return None
         return finish_out_of_bag(self, sums, find_oob_scorer(self.oob_score), is_hard=is_hard)
 
-    def _count_old(self, old: FittedBagging, mark: str, bags: Bags, *, is_soft: bool, has_trees: bool) -> int:
-        """How many members a warm start keeps, if it is one of the same data, bags and kind of members."""
-        n_old = len(old)
-        if self.n_estimators < n_old:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} "
-                "when warm_start==True"
-            )
-        if mark != old.fingerprint or has_trees != (old.trees is not None) or bags.draw.n_rows != old.bags.draw.n_rows:
-            raise ValueError(
-                "warm_start adds members to an ensemble, so fit needs the X and y of the first fit again, the same "
-                "weights and the same kind of estimator; these differ. Set warm_start=False to begin anew."
-            )
-        is_same_draw = np.array_equal(bags.draw.counts(0), old.bags.draw.counts(0))
-        if not is_same_draw or not np.array_equal(bags.spaces.columns(0), old.bags.spaces.columns(0)):
-            raise ValueError(
-                "warm_start adds members whose bags are drawn as those before; keep max_samples, max_features, "
-                "weights, groups and all else that draws, or set warm_start=False to begin anew."
-            )
-        if self.oob_score and not has_trees:  # trees can vote again, on codes
-            if old.out_of_bag is None:
-                raise ValueError(
-                    "oob_score with warm_start must be set from the first fit on where members are no CART trees: "
-                    "set warm_start=False to begin anew"
-                )
-            if is_soft != old.is_soft:
-                raise ValueError(
-                    "out-of-bag rows have class shares from some members and would have votes from others: keep voting "
-                    "and whether members have predict_proba, or set warm_start=False to begin anew"
-                )
-        return n_old
+    def _refuse_outputs(self, y: NDArray[Any]) -> None:
+        """Refuse several outputs where something takes one."""
+        if y.ndim == 1:
+            return
+        refuse_asked(self._asks_one_output(), y.shape[1])
+        if self._labels is not None and self.oob_score:
+            refuse_oob(self.classes_)
 
     # --- the fitted ensemble ---
 
@@ -581,31 +597,47 @@ class Bagging(Estimator[FittedBagging]):
             others=OtherMembers(values["_members"]) if "_members" in values else None,
             shift=values.get("_shift", 0),
             out_of_bag=restore_out_of_bag(values, self._oob_predictions),
+            earlier=EarlierMembers(values["_n_before"]) if "_n_before" in values else None,
         )
 
     def _find_fault(self) -> str | None:
         """What is wrong with a fitted ensemble that was just read."""
         fitted = self._find_fitted()
-        fault = fitted.find_fault(self.n_features_in_ if fitted.trees is None else fitted.trees.schema.n_features)
+        n_features = self.n_features_in_ if fitted.trees is None else fitted.trees.schema.n_features
+        fault = fitted.find_fault(n_features, self._count_outputs())
         if fault is not None or fitted.trees is None:
             return fault or find_member_fault(fitted)
         return None if type(fitted.trees.base) is self._default else "the trees are copies of no CART tree"
 
     def _has_predictor(self) -> bool:
         """Whether the members are trees of one forest."""
-        return self._find_fitted().trees is not None
+        return self._find_fitted().trees is not None and super()._has_predictor()
+
+    def _count_outputs(self) -> int:
+        trees = self._find_fitted().trees
+        return int(vars(self).get("n_outputs_", 1)) if trees is None else trees.forest.n_outputs
+
+    def _find_one_output(self) -> dict[str, bool]:
+        """What takes one output, and whether it is there: settings of the bag, and those of its members."""
+        stratify = parameter(self, "stratify", None)
+        asked = {f"stratify={stratify!r}": stratify is not None, "voting='hard'": self._is_hard}
+        members = self._list_given()
+        if len(members) == 1 and grows_in_forests(members[0], self._default):
+            return asked | members[0]._asks_one_output()  # noqa: SLF001
+        takes = self._default is CARTRegressor and all(map(takes_outputs, members))
+        return asked | {"estimator other than CART trees": not takes}
 
     def _make_predictor(self) -> VotePredictor:
         return self._find_fitted().make_predictor(is_hard=self._is_hard)
 
     def _mean_votes(self, X: Any, method: str, given: dict[str, Any]) -> NDArray[np.float64]:
-        """Mean of the members' votes, shape (n_rows, n_classes or 1); given: arguments of a method that are theirs."""
+        """Mean of the members' votes, shape (n_rows, n_classes or n_outputs); given: arguments that are theirs."""
         fitted = self._find_fitted()
         params = self._route(method, given)
         if fitted.trees is not None:
             values = encode(open_x(self, X, is_fit=False), fitted.trees.schema)
             means = self._make_predictor().answer(values, self.n_jobs)
-            return means if fitted.n_classes else means[:, None]
+            return means if means.ndim == 2 else means[:, None]
         rows = hold_rows(X, open_x(self, X, is_fit=False))
         total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0), params)
         return np.ldexp(total / len(fitted), fitted.shift)
@@ -634,6 +666,7 @@ class Bagging(Estimator[FittedBagging]):
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
         """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
         fitted = self._find_fitted()
+        refuse_earlier(fitted.earlier, "estimators_samples_ are", AttributeError)
         return [fitted.bags.draw.rows(t) for t in range(len(fitted))]
 
     @property
@@ -655,6 +688,6 @@ class Bagging(Estimator[FittedBagging]):
         """The tree of a member as an estimator of its own, for the columns it has seen."""
         assert fitted.trees is not None
         tree, schema = fitted.take_tree(member)
-        cart = clone(fitted.trees.base)
+        cart = clone(fitted.trees.base).set_params(random_state=member_key(fitted.bags.seed, member))
         max_features = count_features(cart.max_features, schema.n_features)
         return make_tree_estimator(cart, tree, schema, fitted.classes, max_features)

@@ -35,8 +35,8 @@ from spinney.estimators.boosting_on_cluster import fit_on_cluster
 from spinney.estimators.boosting_parts import (
     add_rounds_of,
     check_callbacks,
+    check_rounds,
     compare_outputs,
-    find_difference,
     join_curves,
     make_fitted_boosting,
     refuse_clashes,
@@ -58,6 +58,7 @@ from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scanned import GivenRows, give_rows, is_scanned, open_store, unpack_evaluated
 from spinney.estimators.scoring import find_score
+from spinney.estimators.stand_ins import average_rounds
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training, refuse_asked
 from spinney.model.boosted_scores import begin_raw, trees_per_round
 from spinney.model.fitted_boosting import (
@@ -468,27 +469,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
         """The model to add rounds to, if this is a warm start: on the same rows, or on others of the same columns."""
         old = self._find_old(warm_start=self.warm_start)
-        if old is None:
-            return None
-        if self.n_estimators == AUTO:
-            raise ValueError(
-                "warm_start adds rounds up to n_estimators, which is 'auto': give a number, larger than the "
-                f"{old.n_rounds} rounds there are"
-            )
-        difference = find_difference(old, hashes, schema, self._labels)
-        if difference is not None:
-            raise ValueError(
-                f"warm_start adds rounds to a model, so fit needs columns, classes and a loss like those of the first "
-                f"fit; {difference}. Set warm_start=False to begin anew."
-            )
-        if self.n_estimators < old.n_rounds:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
-                "are when warm_start==True"
-            )
-        if self.n_estimators == old.n_rounds:
-            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-        return old
+        return old if old is None else check_rounds(self.n_estimators, old, hashes, schema, self._labels)
 
     # --- the model to begin with ---
 
@@ -657,12 +638,23 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
         Returns
         -------
-        leaf : int64 array (n_rows, best_iteration_ * n_trees_per_iteration_)
-            Index of the leaf among the nodes of its tree, `forest_[t]`; the trees of a round stand side by side, in the
-            order of the classes or quantiles.
+        leaf : int64 array (n_rows, best_iteration_) or (n_rows, best_iteration_, n_trees_per_iteration_)
+            Index of the leaf among the nodes of its tree, `estimators_[i, k].tree_`. The last axis, of the classes or
+            quantiles, is there for classifiers and for several quantiles, as in scikit-learn.
         """
         values = self._values(X)
-        return self._predictor_of(n_rounds).find(values)
+        leaf = self._predictor_of(n_rounds).find(values)
+        n_each = self._find_fitted().trees_per_round
+        if n_each == 1 and self._labels is None:
+            return leaf
+        return leaf.reshape(len(leaf), leaf.shape[1] // n_each, n_each)
+
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> NDArray[np.float64]:
+        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for, (n_scores, n_points).
+
+        Of raw scores, without the constant that rounds begin with, as in scikit-learn.
+        """
+        return average_rounds(self, self._find_fitted(), grid, target_features)
 
     @property
     def oob_score_(self) -> float:
@@ -689,6 +681,12 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             tree = take_estimator_tree(fitted, t)
             trees.flat[t] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
         return trees
+
+    def __len__(self) -> int:
+        return self._find_fitted().n_rounds
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.estimators_[place]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

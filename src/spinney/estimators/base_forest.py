@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney._types import ROW
+from spinney.ensemble.forest import member_key
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.bags_on_cluster import ClusterBags
 from spinney.estimators.bags_on_disk import DiskBags
@@ -46,6 +48,7 @@ from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
 from spinney.model.container import BrokenFileError
+from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
 from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
 from spinney.reading.several_outputs import refuse_outputs
@@ -102,6 +105,7 @@ class BaseForest(Estimator[FittedForest]):
         "_y": Kept(np.ndarray, is_needed=False),
         "_weight": Kept(np.ndarray | None, is_needed=False),
         "_members": Kept(list, is_needed=False),
+        "_n_before": Kept(int, is_needed=False),
         **OOB_KEPT,
     }
     forest_ = Part("forest")
@@ -117,6 +121,7 @@ class BaseForest(Estimator[FittedForest]):
     _y = Part("target.y")
     _weight = Part("target.weight")
     _members = Part("leaf_rows.by_tree")
+    _n_before = Part("earlier.n_members")
     _oob_votes = Part("out_of_bag.votes")
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
@@ -241,6 +246,7 @@ class BaseForest(Estimator[FittedForest]):
             target=KeptTarget(values["_y"], values["_weight"]) if "_y" in values else None,
             leaf_rows=LeafRows(values["_members"]) if "_members" in values else None,
             out_of_bag=restore_out_of_bag(values, self._oob_predictions),
+            earlier=EarlierMembers(values["_n_before"]) if "_n_before" in values else None,
         )
 
     def _find_fault(self) -> str | None:
@@ -262,6 +268,7 @@ class BaseForest(Estimator[FittedForest]):
     def _training_values(self, X: Any, y: Any) -> tuple[Values, NDArray[Any]]:
         """The training data again, as values and checked target; refused if it is not what fit has seen."""
         fitted = self._find_fitted()
+        refuse_earlier(fitted.earlier, "this needs")
         if X is None or y is None:
             raise ValueError("this needs the training data again, since no model keeps it: pass the X and y of fit")
         columns = open_x(self, X, is_fit=False)
@@ -303,14 +310,18 @@ class BaseForest(Estimator[FittedForest]):
 
     @property
     def estimators_(self) -> list[Any]:
-        """The trees as fitted CART estimators, made anew at each access."""
+        """The trees as fitted CART estimators, made anew at each access.
+
+        Each has the seed that it was grown by as `random_state`: fitted on its bag, it grows the same tree.
+        """
         return [self._make_estimator(t) for t in range(len(self))]
 
     @property
-    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+    def estimators_samples_(self) -> list[NDArray[np.int32]]:
         """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
         fitted = self._find_fitted()
-        return [fitted.draw.rows(t) for t in range(len(fitted.forest))]
+        refuse_earlier(fitted.earlier, "estimators_samples_ are", AttributeError)
+        return [fitted.draw.rows(t).astype(ROW) for t in range(len(fitted.forest))]
 
     def __len__(self) -> int:
         return len(self._find_fitted().forest)
@@ -327,7 +338,7 @@ class BaseForest(Estimator[FittedForest]):
             params["class_weight"] = "balanced"
         if self._has_random_tests:
             params["splitter"] = "random"
-        cart = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
+        cart = self._tree_class(**{**params, "random_state": member_key(fitted.seed, t), "ccp_alpha": 0.0})
         return make_tree_estimator(cart, fitted.forest[t], fitted.schema, fitted.classes, fitted.max_features)
 
     def predict_trees(self, X: Any) -> NDArray[np.float64]:

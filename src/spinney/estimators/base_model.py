@@ -45,6 +45,11 @@ def fit_base(estimator: Any, X: Any, y: NDArray[Any], weight: NDArray[np.float64
     try:
         base.fit(X, y, sample_weight=weight)
     except (TypeError, ValueError) as error:
+        if hasattr(base, "steps") and "sample_weight" in str(error):
+            raise ValueError(
+                f"The initial estimator {type(base).__name__} does not support sample weights: leave out sample_weight "
+                "and class_weight, or let its last step ask for them by set_fit_request"
+            ) from error
         error.add_note(f"raised by init={estimator!r}, which was given sample_weight")
         raise
     return base

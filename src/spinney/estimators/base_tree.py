@@ -81,7 +81,7 @@ GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on 
     "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "date_features": [StrOptions({"auto"}), None],
-    "random_state": ["random_state"],
+    "random_state": ["random_state", Interval(Integral, 0, 2**63 - 1, closed="both")],  # of members: see `draw_seed`
 }
 
 LEAF_CONSTRAINTS: dict[str, list[Any]] = {  # of those whose nodes are limited by rows

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._warnings import warn
+from spinney.estimators.warm_starts import find_other_classes, find_other_columns
 from spinney.model.boosted_scores import add_rounds
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_boosting import BaseModel, FittedBoosting, OutOfBagScores, Scores
@@ -78,23 +80,41 @@ def find_difference(
 
     Rows, targets and weights may be others.
     """
-    names, known = schema.column_names, old.schema.column_names
-    if names is None or known is None:
-        names, known = tuple("x" * schema.n_features), tuple("x" * old.schema.n_features)
-    if len(names) != len(known):
-        return f"X has {len(names)} columns, and had {len(known)}"
-    for k, (name, was) in enumerate(zip(names, known, strict=True)):  # trees know columns by their places
-        if name != was:
-            return f"column {k} of X is {name!r}, and was {was!r}"
-    if schema.dates != old.schema.dates:
-        return "X differs in its dates: the first of them, or the parts that change"
-    if schema.levels != old.schema.levels:
-        return "X differs in the levels of its categories"
     before = None if old.classes is None else tuple(old.classes.tolist())
-    if labels != before:
-        return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
+    difference = find_other_columns(schema, old.schema) or find_other_classes(labels, before)
+    if difference is not None:
+        return difference
     now, then = hashes["loss"], old.hashes["loss"]
     return None if now == then else f"loss differs: it is {now:.60}, and was {then:.60}"
+
+
+def check_rounds(
+    n_estimators: Any,
+    old: FittedBoosting,
+    hashes: dict[str, str],
+    schema: Schema,
+    labels: tuple[Any, ...] | None,
+) -> FittedBoosting:
+    """The model that a warm start adds rounds to; refused where it cannot go on with the data of a fit."""
+    if n_estimators == "auto":
+        raise ValueError(
+            "warm_start adds rounds up to n_estimators, which is 'auto': give a number, larger than the "
+            f"{old.n_rounds} rounds there are"
+        )
+    difference = find_difference(old, hashes, schema, labels)
+    if difference is not None:
+        raise ValueError(
+            f"warm_start adds rounds to a model, so fit needs columns, classes and a loss like those of the first "
+            f"fit; {difference}. Set warm_start=False to begin anew."
+        )
+    if n_estimators < old.n_rounds:
+        raise ValueError(
+            f"n_estimators={n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
+            "are when warm_start==True"
+        )
+    if n_estimators == old.n_rounds:
+        warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
+    return old
 
 
 def add_rounds_of(forest: Forest) -> Any:

@@ -21,11 +21,12 @@ from spinney.estimators.base_tree import (
     TreeRegressor,
 )
 from spinney.estimators.cart_by_levels import plan_cart
-from spinney.estimators.checks import check_monotone
+from spinney.estimators.checks import NO_MONOTONE, check_monotone, is_member_seed
 from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
 from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
+from spinney.estimators.stand_ins import average_forest, stand_for
 from spinney.estimators.training import TrainingData, check_range, refuse_asked
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.table.sparse import fill_in
@@ -111,9 +112,12 @@ def cart_params(cart: Any, n_rows: int, n_features: int, seed: int = 0) -> GrowP
 
 
 def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
-    """Parameters that do not depend on rows, as Python's own numbers: a kernel is compiled per type."""
-    is_random = has_random_tests(cart)
-    return GrowParams(
+    """Parameters that do not depend on rows, as Python's own numbers: a kernel is compiled per type.
+
+    A member of an ensemble that is fitted again, by the seed it has, grows as it did there.
+    """
+    is_random, is_member = has_random_tests(cart), is_member_seed(cart.random_state)
+    params = GrowParams(
         criterion=own_name(cart.criterion),
         missing=MISSING[cart.missing],
         max_surrogates=min(int(cart.max_surrogates), n_features),
@@ -121,12 +125,13 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         min_impurity_decrease=float(cart.min_impurity_decrease),
         min_target_std=float(parameter(cart, "min_target_std", 0.0)),
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
-        has_random_ties=cart.ties == "random" and not is_random,
-        has_random_feature_order=cart.ties == "random" and is_random,
+        has_random_ties=cart.ties == "random" and not (is_random or is_member),
+        has_random_feature_order=cart.ties == "random" and (is_random or is_member),
         has_random_tests=is_random,
         **level_guard(cart),
         seed=seed,
     )
+    return replace(params, cat_margin=0.0) if is_member else params
 
 
 def has_random_tests(cart: Any) -> bool:
@@ -215,6 +220,7 @@ def read_surrogate_importances(cart: Any) -> NDArray[np.float64]:
     return surrogate_importances(tree)
 
 
+@stand_for("DecisionTreeClassifier")
 class CARTClassifier(TreeClassifier, TreeEstimator):
     """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
@@ -429,10 +435,11 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
             f"criterion={self.criterion!r}": own_name(self.criterion) not in OUTPUT_CRITERIA,
             f"pruning={self.pruning!r}": self.pruning in ("reduced_error", "merge", "pessimistic"),
             "ccp_alpha='cv'": self.ccp_alpha == "cv",
-            "monotonic_cst": self.monotonic_cst is not None,
+            NO_MONOTONE: self.monotonic_cst is not None,
         }
 
 
+@stand_for("DecisionTreeRegressor")
 class CARTRegressor(TreeRegressor, TreeEstimator):
     """Regression tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
@@ -666,10 +673,17 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
             f"criterion={self.criterion!r}": own_name(self.criterion) != "squared_error",
             f"pruning={self.pruning!r}": self.pruning in ("reduced_error", "merge"),
             "ccp_alpha='cv'": self.ccp_alpha == "cv",
-            "monotonic_cst": self.monotonic_cst is not None,
+            NO_MONOTONE: self.monotonic_cst is not None,
             "leaf_model='linear'": self.leaf_model is not None,
             f"min_target_std={self.min_target_std}": self.min_target_std != 0.0,
         }
+
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> NDArray[np.float64]:
+        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for, (n_outputs, n_points)."""
+        fitted = self._find_fitted()
+        if fitted.tree.linear is not None:
+            raise ValueError("method='recursion' has one value for each leaf, and these are linear: use method='brute'")
+        return average_forest(fitted, [fitted.tree], grid, target_features)
 
     def _without_pruning(self) -> Self:
         return super()._without_pruning().set_params(leaf_model=None)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 WHOLE_BITS = 52  # of the share of a class in whole weights
 NO_WEIGHT = "Sample weights are all zero: at least one weight must be positive."
 NO_CLASS_WEIGHT = "Sample weights are all zero after class_weight: at least one weight must be positive."
+NO_MONOTONE = "Monotonicity constraints are not supported with multiple outputs: monotonic_cst"  # takes one output
+MOST_STATE = 2**32 - 1  # of a number that NumPy's generator takes
+MOST_NAMED = 5  # of unknown names
 MOST_LOOKED_UP = 1 << 62  # size of a class whose difference to another is an int64
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
@@ -151,6 +154,18 @@ def has_outputs(y: Any) -> bool:
         shape = np.shape(y[0])
         return len(shape) == 1 and shape[0] > 1
     return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def refuse_several(estimator: Any, y: Any, many: str) -> None:
+    """Refuse y of several columns where a method takes one; many: a method of the same kind that takes several."""
+    if has_outputs(y):
+        name = type(estimator).__name__
+        wrapper = f"MultiOutput{'Classifier' if 'Classifier' in many else 'Regressor'}"
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {np.shape(y)} instead: {name} takes one output. Fit "
+            f"one model for each column, as sklearn.multioutput.{wrapper}({name}()) does, or use {many}, which takes "
+            "several"
+        )
 
 
 def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
@@ -321,12 +336,19 @@ def find_class_weights(
     *,
     rounds: bool,
 ) -> NDArray[np.float64]:
-    """The weight of each class, (n_classes,), times a power of two near the ends of float64."""
+    """The weight of each class, (n_classes,), times a power of two near the ends of float64.
+
+    Weights of classes that these rows lack do no harm, as in a fold of few rows; beside a class without a weight, such
+    a name is taken for a slip.
+    """
     if isinstance(class_weight, dict):
-        unknown = [label for label in class_weight if label not in set(classes.tolist())]
-        if unknown:
-            message = f"class_weight names {unknown[0]!r}, which is not among the classes {classes.tolist()[:10]}"
-            raise ValueError(message)
+        known = set(classes.tolist())
+        unknown = [label for label in class_weight if label not in known]
+        if unknown and not known <= set(class_weight):
+            raise ValueError(
+                f"The classes, {sorted(known - set(class_weight), key=str)[:10]}, are not in class_weight, which names "
+                f"{unknown[0]!r}: that is not among the classes {classes.tolist()[:10]}"
+            )
         per_class = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
         if not np.all(np.isfinite(per_class) & (per_class >= 0.0)):
             message = f"class_weight must hold finite weights that are not negative, got {class_weight}"
@@ -392,11 +414,21 @@ _generator: contextvars.ContextVar[Any] = contextvars.ContextVar("generator", de
 
 
 def draw_seed(random_state: Any) -> int:
-    """One seed from `random_state`; a RandomState object is drawn from once."""
+    """One seed from `random_state`; a RandomState object is drawn from once.
+
+    A number of more than 32 bits is a seed as it is: that of a member of an ensemble, which grows the same tree again.
+    """
+    if is_member_seed(random_state):
+        return int(random_state)
     stand_in = _generator.get()
     if stand_in is not None and not isinstance(random_state, Integral):
         random_state = stand_in
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def is_member_seed(random_state: Any) -> bool:
+    """Whether a `random_state` is the seed of a member of an ensemble, of more bits than NumPy's generator takes."""
+    return isinstance(random_state, Integral) and int(random_state) > MOST_STATE
 
 
 def take_state(random_state: Any) -> Any:
@@ -442,6 +474,28 @@ def refuse_date(schema: Schema, name: str, column: Any) -> None:
             raise ValueError(f"{name} names {column!r}, which holds dates: name one of {', '.join(dates.features)}.")
 
 
+def list_named_signs(constraint: dict[Any, Any], estimator: Any, schema: Schema) -> list[Any]:
+    """Constraints by the names of columns, one for each feature; 0 for those that are not named."""
+    names = schema.names
+    if names is None:
+        raise ValueError(
+            f"{type(estimator).__name__} was not fitted on data with feature names. Pass monotonic_cst as an "
+            "integer array instead."
+        )
+    unknown = [name for name in constraint if name not in set(names)]
+    if unknown:
+        refuse_date(schema, "monotonic_cst", unknown[0])
+        shown = sorted(map(str, unknown))[:MOST_NAMED] + ["..."] * (len(unknown) > MOST_NAMED)
+        raise ValueError(
+            f"monotonic_cst contains {len(unknown)} unexpected feature names: {shown}. "
+            f"The columns are {list(names)[:10]}"
+        )
+    for name, sign in constraint.items():
+        if isinstance(sign, str) or sign not in {-1, 0, 1}:
+            raise ValueError(f"monotonic_cst[{name!r}] must be either -1, 0 or 1. Got {sign!r}.")
+    return [constraint.get(name, 0) for name in names]
+
+
 def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[np.int8] | None:
     """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name.
 
@@ -450,17 +504,9 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
     if constraint is None:
         return None
     n_features = schema.n_features
+    is_boosted = hasattr(estimator, "learning_rate")  # scikit-learn's words for boosting are not those for trees
     if isinstance(constraint, dict):
-        names = schema.names
-        if names is None:
-            message = "monotonic_cst by name needs an X with column names; pass a list of one value per feature"
-            raise ValueError(message)
-        unknown = [name for name in constraint if name not in set(names)]
-        if unknown:
-            refuse_date(schema, "monotonic_cst", unknown[0])
-            message = f"monotonic_cst names {unknown[0]!r}, which is not among the columns {list(names)[:10]}"
-            raise ValueError(message)
-        constraint = [constraint.get(name, 0) for name in names]
+        constraint = list_named_signs(constraint, estimator, schema)
     else:
         refuse_places(schema, "monotonic_cst")
     try:
@@ -469,19 +515,24 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
         message = "monotonic_cst must be one list of -1, 0 or 1 per feature, but its entries differ in length."
         raise ValueError(message) from error
     if signs.shape != (n_features,):
-        message = f"monotonic_cst has shape {signs.shape} but the input data X has {n_features} features."
+        shape = len(signs) if signs.ndim == 1 and not is_boosted else signs.shape
+        message = f"monotonic_cst has shape {shape} but the input data X has {n_features} features."
         raise ValueError(message)
     if signs.dtype.kind not in "iufb" or not np.all(np.isin(signs, (-1, 0, 1))):
-        message = f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {signs.tolist()[:10]}"
-        raise ValueError(message)
+        what = "an array-like" if is_boosted else "None or an array-like"
+        raise ValueError(f"monotonic_cst must be {what} of -1, 0 or 1. Observed values: {signs.tolist()[:10]}")
     clash = (signs != 0) & schema.is_categorical
     if np.any(clash):
         message = (
-            f"monotonic_cst constrains column {schema.name_of(int(np.argmax(clash)))}, which is categorical; "
-            "only numeric columns have a direction."
+            "Categorical features cannot have monotonic constraints: only numbers have a direction, and "
+            f"monotonic_cst constrains column {schema.name_of(int(np.argmax(clash)))}, which is categorical."
         )
         raise ValueError(message)
     n_classes = len(estimator._labels or ())  # noqa: SLF001
     if n_classes > 2 and np.any(signs):
-        raise ValueError("Monotonicity constraints are not supported with multiclass classification")
+        raise ValueError(
+            "monotonic constraints are not supported for multiclass classification"
+            if is_boosted
+            else "Monotonicity constraints are not supported with multiclass classification"
+        )
     return None if n_classes == 1 else signs.astype(np.int8)

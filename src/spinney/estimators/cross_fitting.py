@@ -96,7 +96,7 @@ def choose_splitter(
             f"cv makes {n_folds} folds with rows of each class, but no class has so many, the largest "
             f"{np.bincount(y).max()}: set cv to that at most, or give KFold({n_folds})"
         )
-    options = {"shuffle": seed is not None, "random_state": seed}
+    options = {"shuffle": seed is not None, "random_state": None if seed is None else seed & 0xFFFFFFFF}
     if groups is None:
         return (StratifiedKFold if has_classes else KFold)(n_folds, **options)
     return (StratifiedGroupKFold if has_classes else GroupKFold)(n_folds, **options)

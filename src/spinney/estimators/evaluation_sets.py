@@ -40,7 +40,8 @@ class Validation(NamedTuple):
         """The sets that are given, in order; ValueError for half a set."""
         has_rows = self.X_val is not None
         if has_rows != (self.y_val is not None) and not is_scanned(self.X_val):
-            raise ValueError("X_val and y_val belong together: give both or none")
+            given, other = ("X_val", "y_val") if has_rows else ("y_val", "X_val")
+            raise ValueError(f"{given} is provided, but {other} was not provided: X_val and y_val belong together")
         if self.eval_set is not None:
             return self._list_eval_sets()
         if self.eval_names is not None:

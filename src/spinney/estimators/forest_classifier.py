@@ -12,7 +12,7 @@ from spinney._elementary import log
 from spinney.estimators.base import Classifier
 from spinney.estimators.base_forest import FOREST_CONSTRAINTS
 from spinney.estimators.cart import OUTPUT_CRITERIA, CARTClassifier
-from spinney.estimators.checks import check_classes
+from spinney.estimators.checks import NO_MONOTONE, check_classes
 from spinney.estimators.class_outputs import choose_classes, has_class_outputs, part_answers
 from spinney.estimators.kept import Kept, Part
 from spinney.model import forest_uncertainty, tree_votes
@@ -47,7 +47,7 @@ class ForestClassifier(Classifier):
             f"criterion={self.criterion!r}": own_name(self.criterion) not in OUTPUT_CRITERIA,
             "honest=True": bool(self.honest),
             "pruning='oob'": self.pruning == "oob",
-            "monotonic_cst": self.monotonic_cst is not None,
+            NO_MONOTONE: self.monotonic_cst is not None,
             "voting='hard'": self.voting == "hard",
             f"stratify={self.stratify!r}": self.stratify is not None,
         }

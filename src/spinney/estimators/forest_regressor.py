@@ -12,8 +12,9 @@ from spinney._criteria import VALUE_CRITERIA, own_name, with_aliases
 from spinney.estimators.base import Regressor
 from spinney.estimators.base_forest import FOREST_CONSTRAINTS
 from spinney.estimators.cart import CARTRegressor
-from spinney.estimators.checks import check_numbers
+from spinney.estimators.checks import NO_MONOTONE, check_numbers
 from spinney.estimators.kept import Kept, Part
+from spinney.estimators.stand_ins import average_forest
 from spinney.model import forest_uncertainty
 from spinney.model import quantiles as forest_quantiles
 from spinney.model.forest_uncertainty import CoverageParams
@@ -48,7 +49,7 @@ class ForestRegressor(Regressor):
             f"criterion={self.criterion!r}": own_name(self.criterion) != "squared_error",
             "honest=True": bool(self.honest),
             "pruning='oob'": self.pruning == "oob",
-            "monotonic_cst": self.monotonic_cst is not None,
+            NO_MONOTONE: self.monotonic_cst is not None,
             "keep_members=True": bool(self.keep_members),
             f"min_target_std={self.min_target_std}": self.min_target_std != 0.0,
         }
@@ -64,6 +65,11 @@ class ForestRegressor(Regressor):
         """
         values = self._values(X)
         return self._make_predictor().answer(values, self.n_jobs)
+
+    def _compute_partial_dependence_recursion(self: Any, grid: Any, target_features: Any) -> NDArray[np.float64]:
+        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for, (n_outputs, n_points)."""
+        fitted = self._find_fitted()
+        return average_forest(fitted, fitted.forest, grid, target_features)
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, *, method: str = "auto", train: Any = None

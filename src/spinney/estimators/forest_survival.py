@@ -21,6 +21,7 @@ from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.scanned import unpack
 from spinney.estimators.survival import check_times, sign_times
 from spinney.estimators.training import read_training
+from spinney.model.earlier_members import EarlierMembers, refuse_earlier
 from spinney.model.fitted_forest import FittedForest
 from spinney.model.hazards import mean_hazards, mean_survival, out_of_bag_hazards
 from spinney.table.fixed_point import time_target
@@ -92,7 +93,8 @@ class RandomForestSurvival(Estimator[FittedForest]):
     verbose : int, default=0
         Whether to show the progress.
     warm_start : bool, default=False
-        Whether `fit` adds trees to those of the last one.
+        Whether `fit` adds trees to those of the last one, on the same rows or on others of the same columns; `times_`
+        stay those of the first fit.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class RandomForestSurvival(Estimator[FittedForest]):
         "_seed": Kept(int),
         "_fingerprint": Kept(str, check=find_hash_fault),
         "_weight_mark": Kept(str, check=find_hash_fault),
+        "_n_before": Kept(int, is_needed=False),
         "oob_score_": Kept(float, is_needed=False),
         "oob_prediction_": Kept(np.ndarray, is_needed=False),
     }
@@ -149,6 +152,7 @@ class RandomForestSurvival(Estimator[FittedForest]):
     _seed = Part("seed")
     _fingerprint = Part("fingerprint")
     _weight_mark = Part("weight_mark")
+    _n_before = Part("earlier.n_members")
     times_: NDArray[np.float64]
 
     def __init__(
@@ -234,13 +238,17 @@ class RandomForestSurvival(Estimator[FittedForest]):
                     "of y, or which rows its field of bools marks."
                 )
             old = self._find_old(warm_start=self.warm_start)
-            if old is not None and not np.array_equal(grid, self.times_):
-                raise ValueError(
-                    "warm_start adds trees to a forest, so fit needs the X and y of the first fit again, and max_times "
-                    f"as it was; these have {len(grid)} times of events, and the trees other ones, "
-                    f"{len(self.times_)}. Set warm_start=False to begin anew."
-                )
-            self._fitted = fit_forest(self._settings(grid), data, None, None, old)
+            if old is not None:
+                grid = self.times_
+                if len(grid) > self.max_times:
+                    raise ValueError(
+                        f"warm_start adds trees to a forest, whose times_ stay {len(grid)} times of events, and "
+                        f"max_times={self.max_times}: leave it as it was, or set warm_start=False to begin anew"
+                    )
+            fitted = fit_forest(self._settings(grid), data, None, None, old)
+            if self.oob_score:
+                refuse_earlier(fitted.earlier, "oob_score=True needs")
+            self._fitted = fitted
             self.times_ = grid
             for name in ("oob_score_", "oob_prediction_"):
                 self.__dict__.pop(name, None)
@@ -255,7 +263,8 @@ class RandomForestSurvival(Estimator[FittedForest]):
         return SimpleNamespace(
             **{**params, **FIXED},
             _parameter_constraints=(),  # none beyond these
-            make_target=lambda y, weights: time_target(y, grid, weights),
+            # events after the last time, which other rows of a warm start may have, had not come by then
+            make_target=lambda y, weights: time_target(np.where(y > grid[-1], -y, y), grid, weights),
             _labels=None,
             _is_hard=False,
             _has_random_tests=False,
@@ -405,4 +414,5 @@ def restore_survival(values: dict[str, Any]) -> FittedForest:
         honest_fraction=None,
         fingerprint=values["_fingerprint"],
         weight_mark=values["_weight_mark"],
+        earlier=EarlierMembers(values["_n_before"]) if "_n_before" in values else None,
     )

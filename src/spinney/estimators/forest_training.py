@@ -30,6 +30,14 @@ from spinney.estimators.out_of_bag import finish_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import code_for_bags, refuse_asked
+from spinney.estimators.warm_starts import (
+    check_number,
+    find_other_classes,
+    find_other_columns,
+    find_other_draw,
+    refuse_on_other_rows,
+)
+from spinney.model.earlier_members import EarlierMembers
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
 from spinney.model.fitted_tree import label_classes
 from spinney.tree.forest import join_forests
@@ -66,6 +74,8 @@ class PreparedForest(NamedTuple):
     seconds: float  # that all of it takes, interpreted
     n_trees: int  # to be grown
     bag_data: dict[str, str]  # hashes of all that the trees follow from, for a checkpoint
+    n_before: int = 0  # trees that earlier fits on other rows have left
+    is_resumed: bool = True  # whether a warm start goes on with the rows of the last fit
 
 
 def fit_forest(
@@ -82,11 +92,13 @@ def fit_forest(
     schema, labels = data.table.schema, model._labels  # noqa: SLF001
     mark = fingerprint(data.table, data.y, labels, like="" if old is None else old.fingerprint)
     if old is not None:
-        check_warm_start(model, old, mark, schema)
+        check_warm_start(model, old, schema)
     seed = draw_seed(model.random_state) if old is None else old.seed
     checkpoint = open_checkpoint(model, seed, old, lambda: mark_bag_data(mark, data.weight, groups, strata))
     seed = seed if checkpoint is None else checkpoint.seed
     prepared, effort = prepare_forest(model, data, groups, strata, old, mark, seed)
+    if old is not None and prepared.n_trees == 0 and not prepared.is_resumed:
+        return old  # nothing was learnt from these rows
     with keeping_trees(checkpoint, prepared.growth, schema, prepared.n_trees, effort.kernels):
         forest = grow(model, prepared, effort, None if old is None else old.forest)
     fitted = finish_forest(model, prepared, forest, old)
@@ -111,9 +123,14 @@ def prepare_forest(
     draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
     honest_fraction = float(model.honest_fraction) if model.honest else None
     weight_mark = mark_weights(weight, like=like)
+    n_before, is_resumed = 0, True
     if old is not None:
         draw = draw.by_blocks_of(old.draw)
-        refuse_other_bags(old, draw, weight_mark, honest_fraction)
+        difference = find_other_bags(old, draw, mark, weight_mark, honest_fraction)
+        is_resumed = difference is None
+        n_before = len(old.forest) if not is_resumed else 0 if old.earlier is None else old.earlier.n_members
+        if n_before:
+            refuse_on_other_rows(model, n_before, difference)
     n_new = model.n_estimators - (0 if old is None else len(old.forest))
     n_features = data.table.schema.n_features
     rows = code_for_bags(data._replace(weight=weight), labels, model, n_features, n_new, model.n_jobs)
@@ -127,7 +144,9 @@ def prepare_forest(
     seconds = growing_seconds(data.table.n_rows, n_features, n_new)
     bag_data = {} if model.checkpoint is None else mark_bag_data(mark, data.weight, groups, strata)
     schema = data.table.schema
-    prepared = PreparedForest(growth, schema, data.y, weight, mark, weight_mark, seconds, n_new, bag_data)
+    prepared = PreparedForest(
+        growth, schema, data.y, weight, mark, weight_mark, seconds, n_new, bag_data, n_before, is_resumed
+    )
     return prepared, rows.effort
 
 
@@ -154,57 +173,45 @@ def finish_forest(model: Any, prepared: PreparedForest, forest: Forest, old: Fit
         honest_fraction=plan.honest_fraction,
         fingerprint=prepared.mark,
         weight_mark=prepared.weight_mark,
-        shift=plan.shift,
+        shift=plan.shift if old is None else max(plan.shift, old.shift),
         target=KeptTarget(prepared.y.copy(), prepared.weight) if keeps_target else None,
         leaf_rows=leaf_rows,
         out_of_bag=out_of_bag,
+        earlier=EarlierMembers(prepared.n_before) if prepared.n_before else None,
     )
 
 
 # --- warm starts ----------------------------------------------------------------------------------------------------
 
 
-def check_warm_start(model: Any, old: FittedForest, mark: str, schema: Schema) -> None:
-    """Refuse to add trees to those of other data; mark: the fingerprint of the data at hand."""
-    n_old = len(old.forest)
-    if model.n_estimators < n_old:
+def check_warm_start(model: Any, old: FittedForest, schema: Schema) -> None:
+    """Refuse to add trees to those of other columns, classes or outputs; rows may be others."""
+    check_number(model.n_estimators, len(old.forest))
+    labels = model._labels  # noqa: SLF001
+    difference = find_other_columns(schema, old.schema) or find_other_classes(labels, label_classes(old.classes))
+    if difference is not None:
         raise ValueError(
-            f"n_estimators={model.n_estimators} must be larger or equal to len(estimators_)={n_old} "
-            "when warm_start==True"
+            f"warm_start adds trees to a forest, so fit needs columns and classes like those of the first fit; "
+            f"{difference}. Set warm_start=False to begin anew."
         )
-    if mark != old.fingerprint or schema != old.schema or label_classes(old.classes) != model._labels:  # noqa: SLF001
-        raise ValueError(
-            "warm_start adds trees to a forest, so fit needs the X and y of the first fit again; "
-            "these differ. Set warm_start=False to begin anew."
-        )
-    if model.n_estimators == n_old:
-        warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
     if parameter(model, "keep_members", False) and old.leaf_rows is None:
         raise ValueError(
-            f"keep_members=True, but the {n_old} trees of the last fit were grown without: "
+            f"keep_members=True, but the {len(old.forest)} trees of the last fit were grown without: "
             "set warm_start=False to grow all of them anew"
         )
 
 
-def refuse_other_bags(old: FittedForest, draw: Draw, weight_mark: str, honest_fraction: float | None) -> None:
-    """Refuse a warm start with other bags: those of the trees there are could not be had again."""
+def find_other_bags(
+    old: FittedForest, draw: Draw, mark: str, weight_mark: str, honest_fraction: float | None
+) -> str | None:
+    """What a fit has other than the last one, so that the bags of its trees are not those of these rows."""
+    if mark != old.fingerprint:
+        return "X or y"
     if weight_mark != old.weight_mark:
-        raise ValueError(
-            "warm_start adds trees to a forest, so they must see the same weights; sample_weight or class_weight "
-            "has changed. Set warm_start=False to begin anew."
-        )
+        return "sample_weight or class_weight"
     if honest_fraction != old.honest_fraction:
-        raise ValueError(
-            "warm_start adds trees to a forest, so all must part their bags alike; honest or honest_fraction has "
-            f"changed, from {old.honest_fraction} to {honest_fraction} (None: not honest). Set warm_start=False "
-            "to begin anew."
-        )
-    for name in ("kind", "n_rows", "groups", "strata", "is_balanced", "probability", "n_drawn"):
-        if not np.array_equal(getattr(old.draw, name), getattr(draw, name)):
-            raise ValueError(
-                "warm_start adds trees to a forest, so their bags must be drawn as before; sample_weight, groups, "
-                f"strata or a parameter of the draw has changed ({name}). Set warm_start=False to begin anew."
-            )
+        return "honest or honest_fraction"
+    return find_other_draw(draw, old.draw)
 
 
 def start_out_of_bag(plan: Plan, y: NDArray[Any], old: FittedForest | None, kernels: Any) -> OutOfBagSums:

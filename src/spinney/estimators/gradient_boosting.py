@@ -14,9 +14,10 @@ from spinney.estimators.base import Classifier
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers
 from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
-from spinney.estimators.checks import all_or_nothing, check_known, check_y, weigh_classes
+from spinney.estimators.checks import NO_MONOTONE, all_or_nothing, check_known, check_y, weigh_classes
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.kept import Kept, Part
+from spinney.estimators.stand_ins import stand_for
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Functions = tuple[Callable[..., Any], Callable[..., Any]]
 
 
+@stand_for("GradientBoostingClassifier")
 class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
 
@@ -83,7 +85,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         squared error in large tables.
     sampling : {"uniform", "gradient"}, default="uniform"
         How rows are drawn. "gradient": two thirds of the bag are the rows with the greatest derivatives, the others are
-        drawn and stand for the rest (GOSS of LightGBM, whose defaults are `subsample=0.3`).
+        drawn and stand for the rest, after 1 / learning_rate rounds on all rows (GOSS of LightGBM, whose defaults are
+        `subsample=0.3`).
     leaf_rows : {"auto", "bag", "all"}, default="auto"
         Rows whose derivatives make the values of leaves: those that the round has drawn, as Friedman has it, or all,
         which err less: the drawn ones chose the tests. "auto": all where `subsample` is "auto", but for the losses
@@ -394,8 +397,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     def _make_loss(self) -> Loss:
         if self.loss == "exponential" and self.n_classes_ > 2:
             raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. That holds for "
-                f"loss='exponential'; y has {self.n_classes_} classes: loss='log_loss' takes any number."
+                "Only binary classification is supported. The type of the target is multiclass. loss='exponential' is "
+                f"only suitable for a binary classification problem; y has {self.n_classes_} classes: loss='log_loss' "
+                "takes any number."
             )
         return make_loss(self.loss, n_classes=max(self.n_classes_, 2), newton=bool(self.newton))
 
@@ -465,6 +469,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
             yield self.classes_[decide(raw)]
 
 
+@stand_for("GradientBoostingRegressor")
 class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
     """Gradient boosting for numbers, one or several a row: trees in turn, each on the derivatives of the loss so far.
 
@@ -634,7 +639,7 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         return {
             f"loss={self.loss!r}": not isinstance(self.loss, str) or self.loss != "squared_error",
             "init=estimator": self.init is not None and not isinstance(self.init, str),
-            "monotonic_cst": self.monotonic_cst is not None,
+            NO_MONOTONE: self.monotonic_cst is not None,
             "drop_rate": bool(self.drop_rate),
             "candidates='hessian'": self.candidates == "hessian",
         }

@@ -24,7 +24,10 @@ def check_interactions(constraint: Any, schema: Schema) -> list[list[int]] | Non
     groups = []
     for group in constraint:
         if isinstance(group, str) or not hasattr(group, "__iter__"):
-            raise TypeError(f"interaction_cst must be a list of sets of features, but holds {group!r}")
+            raise ValueError(
+                "Interaction constraints must be a sequence of tuples or lists: interaction_cst has sets of columns, "
+                f"and not {group!r}"
+            )
         groups.append(sorted({find_feature(feature, names, schema) for feature in group}))
     rest = sorted(set(range(n_features)).difference(*groups))
     return [group for group in [*groups, rest] if group]
@@ -43,6 +46,8 @@ def find_feature(feature: Any, names: dict[Any, int], schema: Schema) -> int:
     is_index = isinstance(feature, Integral) and not isinstance(feature, bool)
     if not is_index or not 0 <= feature < n_features:
         raise ValueError(
-            f"interaction_cst must hold names or indices from 0 to {n_features - 1} of features, got {feature!r}"
+            "Interaction constraints must consist of integer indices in [0, n_features - 1] = "
+            f"[0, {n_features - 1}], specifying the position of features, or of their names: interaction_cst has "
+            f"{feature!r}"
         )
     return int(feature)

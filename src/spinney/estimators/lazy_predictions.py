@@ -32,8 +32,9 @@ def predict_collection(estimator: Any, method: str, X: Any, args: tuple[Any, ...
         return X.map_partitions(spinney_predict, model, asked=asked, meta=empty)
     chunks = (X.chunks[0], *((n,) for n in empty.shape[1:]))
     drop = [1] if empty.ndim == 1 and X.ndim == 2 else None
+    new = list(range(X.ndim, empty.ndim)) or None  # classes of the leaves of boosting
     return X.map_blocks(
-        spinney_predict, model, asked=asked, dtype=empty.dtype, chunks=chunks, drop_axis=drop, meta=empty
+        spinney_predict, model, asked=asked, dtype=empty.dtype, chunks=chunks, drop_axis=drop, new_axis=new, meta=empty
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn import config_context, get_config
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from spinney._threads import run_tasks
@@ -87,6 +88,11 @@ def check_members(members: list[Any], model: Any) -> str | None:
         return None
     known = {label for member in ours for label in member._labels or ()}  # noqa: SLF001
     return None if known <= set(labels) else "a member has other classes than the model"
+
+
+def takes_outputs(estimator: Any) -> bool:
+    """Whether an estimator of any library says that it learns several outputs."""
+    return hasattr(estimator, "__sklearn_tags__") and bool(get_tags(estimator).target_tags.multi_output)
 
 
 def find_member_fault(fitted: FittedBagging) -> str | None:
@@ -227,17 +233,13 @@ def fit_bag(
     """Fit a member on a bag, by weights where it takes them, else on the rows of the bag, repeated as often as drawn.
 
     By weights it gets all rows, each with its count as weight, 0 outside the bag, as in scikit-learn: it then knows
-    every class, and a bag that lacks one is no error. Rows of weight 0 for all members stay out.
+    every class, and a bag that lacks one is no error.
 
     params: more arguments of its `fit`, for all rows.
     """
     if has_fit_parameter(member, "sample_weight"):
         held = counts * (1.0 if weight is None else weight)
-        kept = None
-        if weight is not None and not np.all(weight > 0.0):
-            kept = np.flatnonzero(weight > 0.0)
-            y, held = y[kept], held[kept]
-        X, more = rows.take(kept, columns), take_params(params, kept, len(counts))
+        X, more = rows.take(None, columns), take_params(params, None, len(counts))
         if np.all(held == 1.0):
             member.fit(X, y, **more)
         else:
@@ -261,13 +263,14 @@ def member_votes(
     shift: int = 0,
     params: Mapping[str, Any] = NOTHING,
 ) -> NDArray[np.float64]:
-    """The votes of a member on rows: class shares or one class, shape (n_rows, n_classes); or numbers, (n_rows, 1).
+    """The votes of a member on rows: class shares or one class, (n_rows, n_classes); or numbers, (n_rows, n_outputs).
 
     A class that its bag did not hold gets nothing. Numbers are in units of `2**shift`, so that no sum overflows.
     params: more arguments of its method.
     """
     if classes is None:
-        return np.ldexp(np.asarray(member.predict(X, **params), np.float64).reshape(-1, 1), -shift)
+        predicted = np.asarray(member.predict(X, **params), np.float64)
+        return np.ldexp(predicted.reshape(len(predicted), -1), -shift)
     if is_soft:
         given = np.asarray(member.predict_proba(X, **params), np.float64)
         votes = np.zeros((len(given), len(classes)))
@@ -294,6 +297,7 @@ class MemberTarget(NamedTuple):
     """What members learn."""
 
     n_classes: int  # 0 for regression
+    widths: None = None  # of several outputs of classes, which members of any kind do not have
 
 
 @dataclass(frozen=True)

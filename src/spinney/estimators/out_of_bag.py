@@ -45,8 +45,9 @@ def finish_out_of_bag(
     n_silent = sums.finish()
     if n_silent:
         warn(
-            f"{n_silent} of {len(sums.y)} rows were in every bag: they have no out-of-bag prediction (NaN) and do not "
-            "count in the score. More trees would leave fewer such rows."
+            "Some inputs do not have OOB scores. This probably means too few estimators were used to compute any "
+            f"reliable oob estimates. {n_silent} of {len(sums.y)} rows were in every bag: they have no out-of-bag "
+            "prediction (NaN) and do not count in the score. More trees would leave fewer such rows."
         )
     predictions = mean_votes(sums.votes, sums.n_votes, sums.n_classes, sums.shift, sums.widths)
     found = score_rows(estimator, predictions, sums.y, np.flatnonzero(sums.n_votes), score)

@@ -9,6 +9,7 @@ from spinney.estimators.base_forest import BaseForest
 from spinney.estimators.cart import PENALTY_CONSTRAINTS
 from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
+from spinney.estimators.stand_ins import stand_for
 
 if TYPE_CHECKING:
     import os
@@ -100,8 +101,9 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
     verbose : int, default=0
         Show progress.
     warm_start : bool, default=False
-        Keep the trees of the last fit, which must have been on the same data, and grow what is missing of
-        `n_estimators`: the same forest as one grown at once.
+        Keep the trees of the last fit, and grow what is missing of `n_estimators`: on the same data the same forest as
+        one grown at once. Other rows of the same columns, levels and classes may be given: then nothing that needs the
+        bags of all trees can be asked for (`oob_score`, `keep_members`, importances by rows).
     checkpoint : path, optional
         A folder that the trees grown so far are kept in while a fit runs. A fit of the same data with the same
         parameters goes on from there and gives the same model. It is removed when the fit is done, and no model has it.
@@ -213,6 +215,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         self.checkpoint = checkpoint
 
 
+@stand_for("RandomForestRegressor")
 class RandomForestRegressor(ForestRegressor, BaseForest):
     """Random forest for numbers: the mean of trees on bags of rows (Breiman 2001).
 

@@ -294,11 +294,14 @@ def check_range(criterion: str, y: NDArray[np.float64], weight: NDArray[np.float
     if np.any(y < 0.0):
         row = int(np.argmax(y < 0.0))
         raise ValueError(
-            f"y is {y[row]:g} in row {row}: criterion='poisson' needs y >= 0; "
-            "criterion='squared_error' takes any number"
+            "Some value(s) of y are negative which is not allowed for Poisson regression: "
+            f"y is {y[row]:g} in row {row}; criterion='squared_error' takes any number"
         )
     if not np.any(y[weight > 0.0] > 0.0 if weight is not None else y > 0.0):
-        raise ValueError("y is 0 in every row: criterion='poisson' needs a positive y; check the target")
+        raise ValueError(
+            "Sum of y is not strictly positive which is necessary for Poisson regression: y is 0 in every row; check "
+            "the target"
+        )
 
 
 def refuse_asked(asked: dict[str, bool], n_outputs: int) -> None:

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinney._node_layout import feature_of_link
 from spinney.ensemble.subspaces import narrow_tree
 from spinney.model.fitted_forest import MOST_SEED, find_forest_fault
+from spinney.model.fitted_tree import classes_of_one
 from spinney.model.predictors import VotePredictor
 from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
     from spinney.ensemble.subspaces import Bags
+    from spinney.model.earlier_members import EarlierMembers
     from spinney.model.out_of_bag import OutOfBag
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
@@ -57,7 +58,7 @@ class FittedBagging:
         Which rows and columns each member sees.
     template : estimator or list of estimators
         What the members are copies of.
-    classes : array (n_classes,), or None for numbers
+    classes : array (n_classes,), list of such for several outputs, or None for numbers
     is_soft : bool
         Whether members give shares of classes, instead of naming one.
     fingerprint : str
@@ -67,17 +68,20 @@ class FittedBagging:
     shift : int
         Sums over members of numbers are in units of `2**shift`, so that they stay within float64.
     out_of_bag : OutOfBag, optional
+    earlier : EarlierMembers, optional
+        Members of fits on other rows; `bags.draw` and fingerprint are those of the last fit.
     """
 
     bags: Bags
     template: Any
-    classes: NDArray[Any] | None
+    classes: Any
     is_soft: bool
     fingerprint: str
     trees: TreeMembers | None = None
     others: OtherMembers | None = None
     shift: int = 0
     out_of_bag: OutOfBag | None = None
+    earlier: EarlierMembers | None = None
 
     def __len__(self) -> int:
         if self.trees is not None:
@@ -86,13 +90,13 @@ class FittedBagging:
 
     @property
     def n_classes(self) -> int:
-        """0 for numbers."""
-        return 0 if self.classes is None else len(self.classes)
+        """0 for numbers, and for several outputs."""
+        return 0 if classes_of_one(self.classes) is None else len(self.classes)
 
     def make_predictor(self, *, is_hard: bool) -> VotePredictor:
         """What predicts, of trees; is_hard: each tree votes for one class, instead of giving shares."""
         assert self.trees is not None
-        return VotePredictor(self.trees.schema, self.classes, self.trees.forest, is_hard, self.shift)
+        return VotePredictor(self.trees.schema, classes_of_one(self.classes), self.trees.forest, is_hard, self.shift)
 
     def take_tree(self, member: int) -> tuple[Tree, Schema]:
         """The tree of a member, and the schema of the columns it has seen."""
@@ -104,7 +108,7 @@ class FittedBagging:
         names = None if schema.names is None else tuple(schema.names[j] for j in columns)
         return narrow_tree(tree, columns), Schema(names, tuple(schema.levels[j] for j in columns))
 
-    def find_fault(self, n_features: int) -> str | None:
+    def find_fault(self, n_features: int, n_outputs: int = 1) -> str | None:
         """What is wrong with an ensemble that was read from a file, before any method reads it; None: nothing."""
         draw, spaces, seed = self.bags
         if not 0 <= seed < MOST_SEED or draw.seed != seed or spaces.seed != seed:
@@ -113,9 +117,15 @@ class FittedBagging:
             return f"columns are drawn from {spaces.n_features}, but there are {n_features}"
         if (self.trees is None) == (self.others is None) or len(self) == 0:
             return "bagging has trees or other members, at least one"
-        fault = None if self.trees is None else self.find_fault_in_trees(self.trees)
+        fault = None if self.earlier is None else self.earlier.find_fault(len(self))
+        if fault is None and self.earlier is not None and self.out_of_bag is not None:
+            return "members of other rows have no out-of-bag results"
+        if fault is None and self.trees is not None:
+            fault = self.find_fault_in_trees(self.trees)
         if fault is None and self.out_of_bag is not None:
-            fault = self.out_of_bag.find_fault(draw.n_rows, len(self), self.n_classes, self.shift)
+            widths = None if self.trees is None else self.trees.forest.widths
+            n_columns = n_outputs if widths is None else int(widths.sum())
+            fault = self.out_of_bag.find_fault(draw.n_rows, len(self), self.n_classes, self.shift, n_columns, widths)
         return fault
 
     def find_fault_in_trees(self, trees: TreeMembers) -> str | None:

@@ -14,6 +14,7 @@ from spinney.model.predictors import VotePredictor
 
 if TYPE_CHECKING:
     from spinney.ensemble.sampling import Draw
+    from spinney.model.earlier_members import EarlierMembers
     from spinney.model.out_of_bag import OutOfBag
     from spinney.table.schema import Schema
     from spinney.table.sparse import Values
@@ -116,6 +117,8 @@ class FittedForest:
         With `out_of_bag` or `leaf_rows`.
     leaf_rows : LeafRows, optional
     out_of_bag : OutOfBag, optional
+    earlier : EarlierMembers, optional
+        Trees of fits on other rows; `draw`, fingerprint and marks are those of the last fit.
     """
 
     forest: Forest
@@ -131,6 +134,7 @@ class FittedForest:
     target: KeptTarget | None = None
     leaf_rows: LeafRows | None = None
     out_of_bag: OutOfBag | None = None
+    earlier: EarlierMembers | None = None
 
     def make_predictor(self, *, is_hard: bool) -> VotePredictor:
         """What predicts; is_hard: each tree votes for one class, instead of giving shares."""
@@ -160,8 +164,10 @@ class FittedForest:
         widths = self.forest.widths
         if (self.target is None) != (self.leaf_rows is None and self.out_of_bag is None):
             return "the target is kept with out-of-bag results and leaf rows, and with nothing else"
-        fault = None
-        if self.target is not None:
+        if self.earlier is not None and self.target is not None:
+            return "trees of other rows have no out-of-bag results and no leaf rows"
+        fault = None if self.earlier is None else self.earlier.find_fault(len(self.forest))
+        if fault is None and self.target is not None:
             fault = self.target.find_fault(n_rows, n_classes if widths is None else widths, self.forest.n_outputs)
         if fault is None and self.leaf_rows is not None:
             fault = self.leaf_rows.find_fault(self.forest, n_rows)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spinney._cost import SHORT_SECONDS
 from spinney._threads import count_workers, run_tasks
 from spinney._warnings import warn
+from spinney.model.earlier_members import refuse_earlier
 from spinney.model.forest_votes import for_row_blocks, lower_values, tree_predictions
 from spinney.model.out_of_bag import DRAW_SECONDS, calibrate, refuse_without_bags, weighted_rows
 from spinney.model.uncertainty import (
@@ -69,6 +70,7 @@ def predict_variance(
     n_units = 0
     if kind != "trees":
         refuse_without_bags(fitted.draw, f"kind={kind!r}")
+        refuse_earlier(fitted.earlier, f"kind={kind!r} needs")
         units = drawn_units(fitted.draw)
         counts, n_units = hold_counts(fitted, units, n_jobs), len(units)
     scale = find_scale(fitted.forest)

@@ -4,7 +4,8 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 `library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
-deviance or the absolute error or of several outputs, and of a predictor alone, which has no estimator, of version 1.3.
+deviance or the absolute error or of several outputs, of members that were fitted on other rows than the last ones, and
+of a predictor alone, which has no estimator, of version 1.3.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -36,6 +37,7 @@ _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
 _ANSWERS = '"answers":'  # of trees by the absolute error, and of several outputs
+_EARLIER = '["_n_before",'  # of ensembles whose members were fitted on several tables
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
 TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional
@@ -65,7 +67,8 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    is_latest = estimator is None or _POISSON in model or _ANSWERS in model or _BLOCKS.search(model) is not None
+    is_latest = estimator is None or any(mark in model for mark in (_POISSON, _ANSWERS, _EARLIER))
+    is_latest = is_latest or _BLOCKS.search(model) is not None
     needs = {LATEST: is_latest, DATED: _DATES in model, TOLD_SINCE: training is not None}
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}

@@ -22,8 +22,9 @@ def refuse_many(n_outputs: int, what: str) -> None:
     """Raise where there are several outputs; what: that there is of one alone."""
     if n_outputs > 1:
         raise ValueError(
-            f"{what}: not there for several outputs, and this model has {n_outputs}; fit one model for each "
-            "column of y, and of classes a tree for each (multi_strategy='one_tree_per_class')"
+            f"{what}: not there for several outputs, and this model has {n_outputs} numbers in a leaf. Fit one model "
+            "for each column of y, and of classes a tree for each (multi_strategy='one_tree_per_class'); a survival "
+            "forest has to_text() of its trees, and predict_survival()"
         )
 
 

@@ -315,9 +315,12 @@ def declared_categories(categorical_features: Any, columns: Columns) -> NDArray[
     given = list(categorical_features)
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != columns.n_columns:
-            raise ValueError(f"categorical_features is a mask of {len(given)} for {columns.n_columns} columns of X.")
+            raise ValueError(
+                "categorical_features set as a boolean mask must have shape (n_features,): it has "
+                f"{len(given)} entries for {columns.n_columns} columns of X."
+            )
         return np.array(given, dtype=np.bool_)
-    places = [_place_of(item, columns) for item in given]
+    places = [_place_of(item, columns, categorical_features) for item in given]
     if len(set(places)) < len(places):
         twice = next(item for i, item in enumerate(given) if places[i] in places[:i])
         raise ValueError(f"categorical_features has {twice!r} twice.")
@@ -327,22 +330,39 @@ def declared_categories(categorical_features: Any, columns: Columns) -> NDArray[
     return mask
 
 
-def _place_of(item: Any, columns: Columns) -> int:
-    """The column that an index or a name in `categorical_features` means."""
+def name_kinds(given: Any) -> str:
+    """What a list holds, by the names of NumPy's or Python's types."""
+    array = np.asarray(given)
+    return array.dtype.name if array.dtype != object else ", ".join(sorted({type(item).__name__ for item in array}))
+
+
+def _place_of(item: Any, columns: Columns, given: Any) -> int:
+    """The column that an index or a name in `categorical_features`, which is `given`, means."""
     names = columns.names
     if isinstance(item, str):
         if names is None:
-            raise ValueError(f"categorical_features has {item!r}, but X has no column names: use indices or a mask.")
+            raise ValueError(
+                "categorical_features should be passed as an array of integers or as a boolean mask when the model is "
+                f"fitted on data without feature names. It has {item!r}, but X has no column names."
+            )
         if item not in names:
             close = difflib.get_close_matches(item, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"categorical_features has {item!r}, which is not a column of X.{hint}")
+            raise ValueError(
+                f"categorical_features has an item value {item!r} which is not a valid feature name of the training "
+                f"data.{hint}"
+            )
         return names.index(item)
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
-        text = f"categorical_features has {item!r}: give all bools, all indices or all names."
-        raise ValueError(text)  # noqa: TRY004, a bad value of a parameter
+        raise ValueError(  # noqa: TRY004, a bad value of a parameter
+            f"categorical_features must be an array-like of bool, int or str, got: {name_kinds(given)}. It has "
+            f"{item!r}: give all bools, all indices or all names."
+        )
     if not 0 <= item < columns.n_columns:
-        raise ValueError(f"categorical_features has index {item}; the columns of X are 0 to {columns.n_columns - 1}.")
+        raise ValueError(
+            f"categorical_features set as integer indices must be in [0, n_features - 1]: it has index {item}, and the "
+            f"columns of X are 0 to {columns.n_columns - 1}."
+        )
     return int(item)
 
 

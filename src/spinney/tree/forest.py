@@ -509,6 +509,7 @@ def join_forests(a: Forest, b: Forest) -> Forest:
     weight = np.concatenate([a.weight, b.weight])
     return replace(
         a,
+        legend=join_legends(a.legend, b.legend),
         hot=np.concatenate([a.hot, b.hot]),
         n_rows=np.concatenate([a.n_rows, b.n_rows]),
         weight=weight,
@@ -520,6 +521,14 @@ def join_forests(a: Forest, b: Forest) -> Forest:
         distributions=np.concatenate([a.distributions, b.distributions]),
         answers=None if a.answers is None or b.answers is None else np.concatenate([a.answers, b.answers]),
     )
+
+
+def join_legends(a: Legend | None, b: Legend | None) -> Legend | None:
+    """The names of the first, with values missing where any of the two has seen some."""
+    if a is None or b is None or a.has_missing == b.has_missing:
+        return a
+    missing = zip(a.has_missing, b.has_missing, strict=True)
+    return replace(a, has_missing=tuple(one or other for one, other in missing))
 
 
 def starts(sizes: Sequence[int]) -> NDArray[np.int64]:
