@@ -162,13 +162,40 @@ def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], 
     return np.rint(np.ldexp(exact, bits)).astype(SUM), bits
 
 
+class Traits(NamedTuple):
+    """What the settings of a tree take from its features: told once a forest, by NumPy in 30 us."""
+
+    n_features: int
+    most_codes: int
+    most_words: int  # 64 levels each, of the category with most of them
+    has_categories: bool
+    has_listed: bool
+    has_monotone: bool
+    n_levels: NDArray[np.int32]  # of each feature, 0 for numbers
+
+
+def tell_traits(features: NDArray[np.int64]) -> Traits:
+    """Look at the features of a table."""
+    n_levels = count_levels(features)
+    return Traits(
+        n_features=features.shape[1],
+        most_codes=int(features[N_CODES].max(initial=1)),
+        most_words=(int(n_levels.max(initial=0)) + 63) // 64,
+        has_categories=bool(np.any(features[IS_CATEGORICAL] != 0)),
+        has_listed=bool(features[IS_LISTED].any()),
+        has_monotone=bool(np.any(features[MONOTONE] != 0)),
+        n_levels=n_levels,
+    )
+
+
 def make_settings(
     params: GrowParams,
     target: Target,
     weights: Weights,
     units: ScoreUnits,
-    features: NDArray[np.int64],
+    traits: Traits,
     n_rows: int,
+    seed: int,
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
     criterion = CRITERIA[params.criterion].code
@@ -186,11 +213,10 @@ def make_settings(
         min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
     spread_bits = target.bits - weights.bits - target.exponent - target.spread_exponent
     has_square = len(target.squares) > 1 or target.outputs is not None  # addends that are not those of one target
-    n_features = features.shape[1]
-    n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
+    n_features = traits.n_features
     n_try = n_features if params.max_features is None else params.max_features
     is_packed = bool(
-        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not features[IS_LISTED].any()))
+        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not traits.has_listed))
         and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
         and 0 < target.n_classes <= MOST_PACKED_CLASSES
         and weights.is_whole
@@ -198,7 +224,7 @@ def make_settings(
         and min_samples_leaf == 1
         and min_weight_leaf <= 1
         and params.missing != SURROGATE
-        and not (params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
+        and not (params.has_random_ties or params.has_random_tests or traits.has_monotone)
     )
     return Settings(
         criterion=criterion,
@@ -222,22 +248,22 @@ def make_settings(
             and (weights.is_unit or min_weight_leaf <= 1)
             and (min_samples_leaf == 1 or not params.has_random_tests)
             and (params.has_random_tests or not params.has_random_ties)
-            and not (has_square or np.any(features[MONOTONE] != 0))
+            and not (has_square or traits.has_monotone)
         ),
         is_packed=is_packed,
         is_shuffled=params.has_random_feature_order
         or (params.max_features is not None and params.max_features < n_features),
         is_random=params.has_random_tests,
         is_ratio=params.criterion == GAIN_RATIO,
-        has_monotone=bool(np.any(features[MONOTONE] != 0)),
+        has_monotone=traits.has_monotone,
         has_random_ties=params.has_random_ties,
         min_gain=min_gain,
         min_spread=scale(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
-        seed=params.seed,
-        most_listed=0 if is_packed or target.times is not None else most_listed(params, features, n_rows),
-        most_words=(int(n_levels.max(initial=0)) + 63) // 64,
+        seed=seed,
+        most_listed=0 if is_packed or target.times is not None else most_listed(params, traits, n_rows),
+        most_words=traits.most_words,
         cat_penalty=params.cat_penalty,
         cat_margin=params.cat_margin,
         free_levels=params.free_levels,
@@ -246,18 +272,18 @@ def make_settings(
     )
 
 
-def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) -> int:
+def most_listed(params: GrowParams, traits: Traits, n_rows: int) -> int:
     """Rows of the largest node that sorted lists are made for; 0 where lists are not worth it.
 
     Lists move every feature at every split, so they are worth it where most features are searched. Best first needs
     the lists of all its nodes at once, so one set must cover the whole table.
     """
-    n_features = features.shape[1]
+    n_features = traits.n_features
     if params.has_random_tests:
         return 0
     if params.max_features is not None and params.max_features * LIST_SHARE < n_features:
         return 0
-    if not features[IS_LISTED].any():
+    if not traits.has_listed:
         return 0
     most = min(LIST_ROWS, LIST_KEYS // n_features)
     if params.max_leaf_nodes is not None and n_rows > most:
@@ -330,10 +356,17 @@ def make_frontier(n_slots: int) -> Frontier:
     ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
     children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
     state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
-    state[N_FREE] = n_slots
     frontier = Frontier._make([*ints, *floats, state, control, children])
-    frontier.free[:] = np.arange(n_slots)[::-1]
+    clear_frontier(frontier)
     return frontier
+
+
+def clear_frontier(frontier: Frontier) -> None:
+    """Take no slot, and forget what the driver has counted."""
+    n_slots = len(frontier.queue)
+    frontier.state[:] = 0
+    frontier.state[N_FREE] = n_slots
+    frontier.free[:] = np.arange(n_slots - 1, -1, -1)
 
 
 def enlarge_frontier(frontier: Frontier) -> Frontier:
@@ -362,6 +395,20 @@ class Growth(Driven):
     """One tree under way: the structs that the driver takes, with `room` nodes at first.
 
     See `kernels.common.structs` for what each of them holds and how long it lives.
+
+    Parameters
+    ----------
+    codes, target, weights, params, kernels, monotone
+        Rows of the table in codes, what they add to sums, and how to grow.
+    ids : int32 array, optional
+        Numbers of the rows in the table; None: from 0 on.
+    room : int
+        For how many nodes memory is taken at first.
+    seed : int, optional
+        In the place of that of `params`.
+    like : Growth, optional
+        A tree of the same table, parameters and kernels that is finished: its memory is used again, and what the table
+        says is not asked for twice. Trees of a hundred nodes took more time to be set up than to be grown.
     """
 
     def __init__(
@@ -374,35 +421,69 @@ class Growth(Driven):
         monotone: NDArray[np.int8] | None = None,
         ids: NDArray[np.int32] | None = None,
         room: int = FIRST_NODES,
+        seed: int | None = None,
+        like: Growth | None = None,
     ) -> None:
         self.kernels = kernels
         self.params = params
         self.target = target
         self.weights = weights
-        self.features = codes.features.copy()
-        is_numeric = self.features[IS_CATEGORICAL] == 0
-        self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
-        if monotone is not None:
-            self.features[MONOTONE] = monotone
-        xlogx, table_bits = entropy_table(params.criterion, weights)
+        if like is None:
+            self.features = codes.features.copy()
+            is_numeric = self.features[IS_CATEGORICAL] == 0
+            self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
+            if monotone is not None:
+                self.features[MONOTONE] = monotone
+            self.traits = tell_traits(self.features)
+        else:
+            self.features, self.traits = like.features, like.traits
+        if like is None or like.weights[1:6] != weights[1:6]:
+            xlogx, self.table_bits = entropy_table(params.criterion, weights)
+        else:
+            xlogx, self.table_bits = like.table.xlogx, like.table_bits
         self.table = Table(self.features, codes.edges, target.truth, xlogx)
-        self.units = score_units(params.criterion, target, weights, table_bits)
+        self.units = score_units(params.criterion, target, weights, self.table_bits)
         n_rows = len(codes.rows)
-        self.settings = make_settings(params, target, weights, self.units, self.features, n_rows)
+        seed = params.seed if seed is None else seed
+        self.settings = make_settings(params, target, weights, self.units, self.traits, n_rows, seed)
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
+        self.is_bag = ids is not None  # of a forest: memory is made for bags of somewhat more rows
         self.addends = make_addends(target, weights)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
+        self.fill_alike: SameTypes | None = None  # the same of what sums up a finished tree
         self.scale = 0.0  # see `StatUnits`
-        self.allocate(codes, min(2 * n_rows + 2, room))
+        self.codes = codes.rows
+        if like is None or not self.take_memory(like, n_rows):
+            self.allocate(codes, min(2 * n_rows + 2, room))
 
     def allocate(self, codes: Codes, room: int) -> None:
         """Make the structs whose arrays grow or are written."""
         self.codes = codes.rows
         self.nodes = make_nodes(room, 64 + 8 * self.settings.most_words)
         self.frontier = make_frontier(FIRST_SLOTS)
+        self.n_held = len(codes.rows) + (len(codes.rows) >> 5 if self.is_bag else 0)
         self.lists = self.make_lists()
-        self.scratch = self.make_scratch(len(codes.rows))
+        self.scratch = self.make_scratch(self.n_held)
+
+    def take_memory(self, like: Growth, n_rows: int) -> bool:
+        """Use the memory of a finished tree, unless it is too small or of another variant."""
+        settings, held = self.settings, like.settings
+        is_alike = settings.is_packed == held.is_packed and settings.is_unit == held.is_unit
+        is_alike &= (settings.most_listed > 0) == (held.most_listed > 0)
+        is_alike &= settings.most_listed <= like.lists.keys.shape[1]
+        if n_rows > like.n_held or not is_alike or like.is_special:
+            return False
+        self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
+        self.n_held = like.n_held
+        clear_frontier(self.frontier)
+        return True
+
+    @property
+    def is_special(self) -> bool:
+        """Whether scratch memory holds what depends on the rows."""
+        scratch = self.scratch
+        return any(part is not None for part in (scratch.extra, scratch.medians, scratch.outputs, scratch.given))
 
     @property
     def state(self) -> NDArray[np.int64]:
@@ -412,6 +493,8 @@ class Growth(Driven):
     def make_lists(self) -> Lists:
         """Room for sorted lists, where they are worth it."""
         most = self.settings.most_listed
+        if most == len(self.ids):
+            most = self.n_held
         dtype = np.uint32 if self.target.family == MOMENTS else np.uint64
         return Lists(
             keys=np.empty((self.features.shape[1], most) if most else (1, 1), dtype),
@@ -423,9 +506,9 @@ class Growth(Driven):
     def make_scratch(self, n_rows: int) -> Scratch:
         """Allocate what kernels only write to pass it on: `histogram` is zero between uses, the rest is arbitrary."""
         n_classes, n_features = self.settings.n_classes, self.features.shape[1]
-        n_codes = int(self.features[N_CODES].max(initial=1))
+        n_codes = self.traits.most_codes
         is_moments = self.target.family == MOMENTS
-        has_subsets = bool(np.any(self.features[IS_CATEGORICAL] != 0))
+        has_subsets = self.traits.has_categories
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
         classes, levels, random = None, None, None
         if not is_moments:
@@ -573,7 +656,11 @@ class Growth(Driven):
         fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
             out = out._replace(distributions=np.empty((room, n_classes)))
-            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out, side))
+            structs = targets, self.nodes, units, sums, means, class_sums, out, side
+            if self.fill_alike is None:
+                n_mixed = int(fill_tree(*structs))
+            else:
+                n_mixed = int(self.fill_alike(self.variant, *structs))
             if n_mixed <= room:
                 break
             room = n_mixed
@@ -594,7 +681,7 @@ class Growth(Driven):
             impurity_exponent=self.impurity_exponent(),
             distributions=summed.distributions,
             n_classes=n_classes,
-            n_levels=count_levels(self.features),
+            n_levels=self.traits.n_levels,
             surrogates=self.surrogates(n_nodes),
             answers=answers_of(summed.side),
         )
