@@ -339,6 +339,12 @@ def make_packed(n_rows: int) -> PackedScratch:
     )
 
 
+def make_random(n_codes: int) -> RandomScratch:
+    """Scratch memory for random tests of nodes of so many rows, or codes: see `RandomScratch`."""
+    column = np.zeros(max(n_codes, PAIR_ROWS), np.int32)
+    return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
+
+
 def make_nodes(room: int, n_words: int) -> Nodes:
     """Room for nodes, and for the words of their subsets."""
     ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
@@ -516,7 +522,7 @@ class Growth(Driven):
         if has_subsets:
             levels = LevelScratch(np.zeros(2 * self.settings.most_words, np.uint64), np.empty(n_codes))
         if self.params.has_random_tests:
-            random = RandomScratch(np.zeros(n_rows, np.int32), np.zeros(PAIR_ROWS))
+            random = make_random(n_rows)
         has_extra = self.settings.is_ratio or self.params.missing == SURROGATE
         return Scratch(
             permutation=np.arange(n_features, dtype=np.int64),

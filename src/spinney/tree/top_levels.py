@@ -30,13 +30,12 @@ from spinney._types import (
     N_LEAVES,
     N_NODES,
     N_WORDS,
-    PAIR_ROWS,
     SUBSET,
     SUM,
     THRESHOLD,
 )
-from spinney.kernels.common.structs import GivenSums, NodeSums, RandomScratch, Rows, TopTests
-from spinney.tree.grow import Growth, count_levels
+from spinney.kernels.common.structs import GivenSums, NodeSums, Rows, TopTests
+from spinney.tree.grow import Growth, count_levels, make_random
 from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class TopGrowth(Growth):
         """Make the scratch that a search of rows takes, with room for the sums of any feature."""
         scratch = super().make_scratch(n_rows)
         most = int(self.features[N_CODES].max(initial=1)) + 1
-        random = RandomScratch(np.zeros(most, np.int32), np.zeros(PAIR_ROWS)) if scratch.random is not None else None
+        random = None if scratch.random is None else make_random(most)
         return scratch._replace(histogram=np.zeros(most * max(self.width, 4), SUM), random=random)
 
     def add_node(self, node: TopNode) -> None:

@@ -206,8 +206,9 @@ class PackedScratch(NamedTuple):
 class RandomScratch(NamedTuple):
     """For random tests; None: there are none. Life: node; kernels write."""
 
-    column: NDArray[np.int32]  # (n_rows,): codes of one feature
+    column: NDArray[np.int32]  # (n_rows, PAIR_ROWS at least): codes of one feature
     values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
+    padded: NDArray[np.int64]  # (2, PAIR_ROWS): target and weight of the rows of a small node, see `tree.small_tests`
 
 
 class RateScratch(NamedTuple):

@@ -86,6 +86,7 @@ from .scan_medians import scan_levels_by_medians, scan_number_by_medians
 from .scan_moments import blur_known, scan_keys, scan_moments
 from .scan_outputs import open_outputs, scan_levels_of_outputs, scan_number_of_outputs
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
+from .small_tests import pad_addends
 from .subsets import keep_subset, scan_category
 
 ONE = np.uint64(1)
@@ -435,6 +436,7 @@ def open_node(
     state = frontier.state
     key = np.uint64(frontier.key[slot])
     is_packed, power = pack_node(lo, hi, n_present, rows.addends, scratch.classes, scratch.packed)
+    pad_addends(rows.addends, lo, hi, scratch.random)
     is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
     list_lo = state[LIST_LO] if is_covered else np.int64(-1)
     lower, upper = frontier.lower[slot], frontier.upper[slot]
