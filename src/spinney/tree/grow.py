@@ -15,10 +15,12 @@ from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
     ABSOLUTE_ERROR,
+    AHEAD_BYTES,
     BEST_FIRST,
     BIN_ROWS,
     CLASS_ROWS,
     CLASSES,
+    CODE,
     CONTROL_SIZE,
     DEPTH_FIRST,
     ENTROPY,
@@ -87,6 +89,7 @@ from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 from spinney.tree.times import make_times
 
+AHEAD_FEATURES = 8  # whose codes a large node fetches at once
 FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time it is checked how long interpreted kernels have taken
 INTERPRETED_SECONDS = 1.0
@@ -470,6 +473,7 @@ class Growth(Driven):
         self.frontier = make_frontier(FIRST_SLOTS)
         self.n_held = len(codes.rows) + (len(codes.rows) >> 5 if self.is_bag else 0)
         self.lists = self.make_lists()
+        self.ahead = self.make_ahead(codes.rows)
         self.scratch = self.make_scratch(self.n_held)
 
     def take_memory(self, like: Growth, n_rows: int) -> bool:
@@ -481,7 +485,7 @@ class Growth(Driven):
         if n_rows > like.n_held or not is_alike or like.is_special:
             return False
         self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
-        self.n_held = like.n_held
+        self.ahead, self.n_held = like.ahead, like.n_held
         clear_frontier(self.frontier)
         return True
 
@@ -495,6 +499,13 @@ class Growth(Driven):
     def state(self) -> NDArray[np.int64]:
         """Counters of the driver."""
         return self.frontier.state
+
+    def make_ahead(self, codes: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+        """Room for the codes that large nodes fetch before they try features, see `Rows`."""
+        is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
+        is_large = is_read and self.settings.is_shuffled and codes.nbytes > AHEAD_BYTES
+        shape = self.n_held if is_large else 1, min(self.settings.n_try, AHEAD_FEATURES)
+        return np.empty(shape, CODE), np.full(self.traits.n_features, -1, np.int64)
 
     def make_lists(self) -> Lists:
         """Room for sorted lists, where they are worth it."""
@@ -619,7 +630,7 @@ class Growth(Driven):
     def drive(self) -> int:
         """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
         deadline = time.monotonic() + INTERPRETED_SECONDS
-        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists)
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead)
         while True:
             frontier = self.frontier._replace(control=self.control)
             structs = rows, self.table, self.settings, self.nodes, frontier, self.scratch

@@ -102,6 +102,8 @@ class Rows(NamedTuple):
     addends: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
     ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
     lists: Lists  # sorted lists of the subtree at hand
+    ahead: NDArray[np.uint16]  # (n_rows, or 1: not wanted; a few): codes of the node at hand, see `tree.feature_order`
+    ahead_of: NDArray[np.int64]  # (n_features,): the column of `ahead` that holds a feature; -1: none
 
 
 class Nodes(NamedTuple):

@@ -58,6 +58,7 @@ from ..common.structs import (
 )
 from ..common.thresholds import last_below
 from .candidates import none_better
+from .feature_order import source_of
 from .scan_classes import SQUARES, power_kind, power_step, try_cut
 from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
@@ -514,7 +515,8 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
             if is_drawn:
                 cut = last_left(hi - lo, threshold, column, values)
                 return DrawnTest(np.int64(2), cut, threshold, np.int64(0), np.int64(0), sign)
-    lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
+    source, first, at = source_of(feature, lo, rows)
+    lowest, highest, n_missing = find_range(source, first, first + hi - lo, at, column)
     if highest == 0 or (lowest == highest and n_missing == 0):
         return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)
     n_bins = np.int64(2 if lowest < highest else 1)
