@@ -55,7 +55,7 @@ def row_stride(n_features: int) -> int:
     """Codes per row, padded so that a row never straddles more cache lines than it must."""
     n_bytes = n_features * np.dtype(CODE).itemsize
     if n_bytes >= CACHE_LINE:
-        return -(-n_bytes // CACHE_LINE) * CACHE_LINE // 2
+        return -(-n_bytes // 8) * 4
     padded = 8
     while padded < n_bytes:
         padded *= 2
