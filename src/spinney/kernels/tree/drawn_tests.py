@@ -66,6 +66,7 @@ from .small_tests import (
     NONE,
     ONE,
     collect_levels,
+    count_steps,
     draw_value,
     judge_left_sums,
     judge_small,
@@ -261,25 +262,26 @@ def try_small_test(
     unknown = Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
     if hi - lo > PAIR_ROWS or not is_quick(settings, table.xlogx, scratch.classes):
         return False, unknown
+    n_steps = count_steps(hi - lo, scratch.classes)
     n_codes = features[N_CODES, feature]
     is_subset = features[IS_CATEGORICAL, feature] != 0
     threshold = 0.5  # between the parts of a category's levels
     if is_subset:
         if n_codes > MOST_LEVELS:
             return False, unknown
-        seen = collect_levels(rows.codes, lo, hi, feature, random.column)
+        seen = collect_levels(rows.codes, lo, hi, n_steps, feature, random.column)
         if seen & (seen - ONE) == NONE:
             return True, unknown
         if seen & ONE != NONE:
             return False, unknown
         part_levels(
-            hi - lo, seen, fold(node.test_key, np.uint64(feature)), random.column, random.values, scratch.levels
+            n_steps, seen, fold(node.test_key, np.uint64(feature)), random.column, random.values, scratch.levels
         )
     else:
         if n_codes == 0:
             return True, unknown
         at = features[OFFSET, feature]
-        low, high, is_missing = load_values(rows.codes, table.edges, lo, hi, feature, at, random.column, random.values)
+        low, high, is_missing = load_values(rows.codes, table.edges, lo, hi, n_steps, feature, at, random)
         if is_missing:
             return False, unknown
         if low == high:
@@ -287,10 +289,10 @@ def try_small_test(
         is_drawn, threshold = draw_value(low, high, node.test_key, feature)
         if not is_drawn:
             return False, unknown
-    found = judge_small(best, threshold, node, scratch.totals, random, scratch.classes)
+    found = judge_small(best, threshold, node, rows.addends, scratch.totals, random, scratch.classes)
     if found.cut < 0:
         return True, found
-    cut = np.int64(1) if is_subset else last_left(hi - lo, threshold, random.column, random.values)
+    cut = np.int64(1) if is_subset else last_left(n_steps, threshold, random.column, random.values)
     if is_subset:
         threshold = np.inf
     return True, settle_drawn(found.score, feature, cut, threshold, found.n_ties, node, table, scratch)

@@ -63,7 +63,7 @@ from .scan_classes import SQUARES, power_kind, power_step, try_cut
 from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
 from .scan_outputs import judge_outputs
-from .small_tests import draw_value, judge_left_classes, judge_left_sums, last_left, load_values
+from .small_tests import count_steps, draw_value, judge_left_classes, judge_left_sums, last_left, load_values
 
 NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
 
@@ -499,7 +499,7 @@ def send_all_left(n_levels: int, levels: LevelScratch | None) -> None:
 def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> DrawnTest:
     """Draw a test of a feature; the codes of the node's rows, or the marks of their levels, go to `column`."""
     codes, features, edges = rows.codes, table.features, table.edges
-    column, values = scratch.random.column, scratch.random.values
+    column = scratch.random.column
     lo, hi, key = node.lo, node.hi, node.test_key
     n_codes = features[N_CODES, feature]
     sign = features[MONOTONE, feature]
@@ -507,16 +507,18 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
     cut = np.int64(0)
     threshold = np.inf
     if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
-        low, high, is_missing = load_values(codes, edges, lo, hi, feature, features[OFFSET, feature], column, values)
+        n_steps = count_steps(hi - lo, scratch.classes)
+        at = features[OFFSET, feature]
+        low, high, is_missing = load_values(codes, edges, lo, hi, n_steps, feature, at, scratch.random)
         if not is_missing:
             if low == high:
                 return DrawnTest(np.int64(0), cut, threshold, np.int64(0), np.int64(0), sign)
             is_drawn, threshold = draw_value(low, high, key, feature)
             if is_drawn:
-                cut = last_left(hi - lo, threshold, column, values)
+                cut = last_left(n_steps, threshold, column, scratch.random.values)
                 return DrawnTest(np.int64(2), cut, threshold, np.int64(0), np.int64(0), sign)
-    source, first, at = source_of(feature, lo, rows)
-    lowest, highest, n_missing = find_range(source, first, first + hi - lo, at, column)
+    source, first, j = source_of(feature, lo, rows)
+    lowest, highest, n_missing = find_range(source, first, first + hi - lo, j, column)
     if highest == 0 or (lowest == highest and n_missing == 0):
         return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)
     n_bins = np.int64(2 if lowest < highest else 1)

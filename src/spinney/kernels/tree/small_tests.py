@@ -1,9 +1,9 @@
 """Random tests in nodes of up to PAIR_ROWS rows, which are nine of ten: few jumps that cannot be predicted.
 
-Rows are taken PAIR_LANES at a time, the last row repeated behind the end with an addend of nothing: a loop over a node
-of up to eight rows then always takes eight steps. What a row is tested by goes to `values`: the value behind its code,
-or 0 and 1 for the two parts of a category's levels, so that one judge serves both. The code to cut at is looked for
-only if the test is chosen.
+What a row is tested by goes to `values`: the value behind its code, or 0 and 1 for the two parts of a category's
+levels, so that one judge serves both. The code to cut at is looked for only if the test is chosen. Of numbers and two
+classes rows are taken PAIR_LANES at a time, the last row repeated behind the end with an addend of nothing: a loop over
+a node of up to eight rows then always takes eight steps. Of more classes, whose sums go one by one, that lost.
 """
 
 from __future__ import annotations
@@ -42,9 +42,19 @@ def count_lanes(n: int) -> np.uint64:
 
 
 @inlined
-def pad_addends(addends: np.ndarray, lo: int, hi: int, random: RandomScratch | None) -> None:
-    """Copy what the rows of a small node add; rows behind the last add nothing."""
-    if random is None:
+def count_steps(n: int, classes: ClassScratch | None) -> np.uint64:
+    """How many rows of a small node are looked at: lanes, or of three classes or more its rows alone."""
+    if classes is None:
+        return count_lanes(n)
+    return np.uint64(n)
+
+
+@inlined
+def pad_addends(
+    addends: np.ndarray, lo: int, hi: int, random: RandomScratch | None, classes: ClassScratch | None
+) -> None:
+    """Copy what the rows of a small node add, of numbers and two classes; rows behind the last add nothing."""
+    if random is None or classes is not None:
         return
     if hi - lo > PAIR_ROWS:
         return
@@ -67,15 +77,16 @@ def load_values(
     edges: np.ndarray,
     lo: int,
     hi: int,
+    n_steps: np.uint64,
     feature: int,
     at: int,
-    column: np.ndarray,
-    values: np.ndarray,
+    random: RandomScratch,
 ) -> tuple[float, float, bool]:
     """Copy codes to `column`, values behind them to `values`; return the lowest, the highest, whether one is missing.
 
     For few rows: their values, all asked for at once, come from memory sooner than a search among all values would end.
     """
+    column, values = random.column, random.values
     low = np.inf
     high = -np.inf
     least = np.int64(1)
@@ -84,7 +95,7 @@ def load_values(
     j = np.uint64(feature)
     before = np.uint64(at)
     last = np.uint64(edges.shape[1] - 1)  # a feature without a known value has no codes
-    for k in range(count_lanes(hi - lo)):
+    for k in range(n_steps):
         code = np.uint64(codes[min(first + k, end), j])
         least = min(least, np.int64(code))
         value = edges[LOW, min(before + max(code, ONE) - ONE, last)]
@@ -103,23 +114,25 @@ def draw_value(low: float, high: float, key: np.uint64, feature: int) -> tuple[b
 
 
 @inlined
-def last_left(n: int, threshold: float, column: np.ndarray, values: np.ndarray) -> int:
+def last_left(n_steps: np.uint64, threshold: float, column: np.ndarray, values: np.ndarray) -> int:
     """The highest code of the node whose value does not exceed the threshold."""
     cut = np.int32(0)
-    for k in range(count_lanes(n)):
+    for k in range(n_steps):
         code = column[k] if values[k] <= threshold else np.int32(0)
         cut = code if code > cut else cut
     return np.int64(cut)
 
 
 @inlined
-def collect_levels(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.ndarray) -> np.uint64:
+def collect_levels(
+    codes: np.ndarray, lo: int, hi: int, n_steps: np.uint64, feature: int, column: np.ndarray
+) -> np.uint64:
     """Copy codes of up to MOST_LEVELS to `column`; return a bit for each that rows lo .. hi have."""
     seen = NONE
     first = np.uint64(lo)
     end = np.uint64(hi - 1)
     j = np.uint64(feature)
-    for k in range(count_lanes(hi - lo)):
+    for k in range(n_steps):
         code = np.uint64(codes[min(first + k, end), j])
         column[k] = np.int32(code)
         seen |= ONE << code
@@ -128,7 +141,7 @@ def collect_levels(codes: np.ndarray, lo: int, hi: int, feature: int, column: np
 
 @inlined
 def part_levels(
-    n: int,
+    n_steps: np.uint64,
     seen: np.uint64,
     draw_key: np.uint64,
     column: np.ndarray,
@@ -144,20 +157,23 @@ def part_levels(
     while word & known == NONE or ~word & known == NONE:
         first += ONE
         word = fold(draw_key, first)
-    for k in range(count_lanes(n)):
+    for k in range(n_steps):
         values[k] = np.float64(ONE - ((word >> (np.uint64(column[k]) - ONE)) & ONE))
     levels.bitset[len(levels.bitset) >> 1] = first
 
 
 @inlined
-def sum_left_classes(n: int, threshold: float, node: OpenNode, sums: np.ndarray, random: RandomScratch) -> None:
+def sum_left_classes(
+    threshold: float, node: OpenNode, addends: np.ndarray, sums: np.ndarray, values: np.ndarray
+) -> None:
     """Sum the weights of each class to the left of a threshold, in sums[LEFT]."""
-    padded, values = random.padded, random.values
+    first = np.uint64(node.lo)
+    is_unit = len(addends) == 1
     for k in range(node.n_present):
         sums[LEFT, sums[PRESENT, k]] = 0
-    for k in range(count_lanes(n)):
-        is_left = -np.int64(values[k] <= threshold)
-        sums[LEFT, np.uint64(padded[TARGET, k])] += padded[WEIGHT, k] & is_left
+    for k in range(np.uint64(node.hi - node.lo)):
+        w = np.int64(1) if is_unit else addends[WEIGHT, first + k]
+        sums[LEFT, np.uint64(addends[TARGET, first + k])] += w & -np.int64(values[k] <= threshold)
 
 
 @inlined
@@ -201,20 +217,20 @@ def judge_small(
     best: Candidate,
     threshold: float,
     node: OpenNode,
+    addends: np.ndarray,
     totals: np.ndarray,
     random: RandomScratch,
     classes: ClassScratch | None,
 ) -> Candidate:
     """Judge the test that sends `values` up to a threshold left, where nothing is missing or constrains it."""
-    n = node.hi - node.lo
     totals[N_MISSING] = 0
     if classes is not None:
-        sum_left_classes(n, threshold, node, classes.sums, random)
+        sum_left_classes(threshold, node, addends, classes.sums, random.values)
         return judge_left_classes(best, node, classes.sums, totals[W_ALL])
     padded, values = random.padded, random.values
     left = np.int64(0)
     w_left = np.int64(0)
-    for k in range(count_lanes(n)):
+    for k in range(count_lanes(node.hi - node.lo)):
         is_left = -np.int64(values[k] <= threshold)
         left += padded[TARGET, k] & is_left
         w_left += padded[WEIGHT, k] & is_left
