@@ -488,7 +488,7 @@ def test_codes_that_are_fetched_grow_the_same_trees(n_classes, has_random_tests,
     plain = grow_twin()
     assert not used
     monkeypatch.setattr(feature_order, "AHEAD_BYTES", 0)
-    monkeypatch.setattr("spinney.tree.grow.AHEAD_BYTES", 0)
+    monkeypatch.setattr("spinney.tree.workspace.AHEAD_BYTES", 0)
     fetched = grow_twin()
     is_read = has_random_tests or n_classes is not None  # numbers are searched by sorted lists, or by bins
     assert bool(used) == is_read

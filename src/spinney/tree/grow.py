@@ -15,12 +15,10 @@ from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
     ABSOLUTE_ERROR,
-    AHEAD_BYTES,
     BEST_FIRST,
     BIN_ROWS,
     CLASS_ROWS,
     CLASSES,
-    CODE,
     CONTROL_SIZE,
     DEPTH_FIRST,
     ENTROPY,
@@ -42,35 +40,25 @@ from spinney._types import (
     N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
-    PAIR_LANES,
-    PAIR_ROWS,
     POISSON,
     ROW,
     SMALL_SHIFT,
     SQUARED_ERROR,
-    STATE_SIZE,
     SUM,
-    SUMS_PER_ROW,
     SURROGATE,
     TOTALS_SIZE,
 )
 from spinney.kernels.common.structs import (
-    Children,
     ClassScratch,
     ExtraScratch,
-    Frontier,
     KeptSurrogates,
     LevelScratch,
     Lists,
-    MedianScratch,
     NodeMedians,
     NodeOutputs,
-    Nodes,
     NodeSide,
     NodeSums,
     OutputScratch,
-    PackedScratch,
-    RandomScratch,
     RateScratch,
     Rows,
     Scratch,
@@ -88,13 +76,24 @@ from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 from spinney.tree.times import make_times
+from spinney.tree.workspace import (
+    clear_frontier,
+    count_sums,
+    enlarge,
+    enlarge_frontier,
+    enlarge_nodes,
+    make_ahead,
+    make_frontier,
+    make_medians,
+    make_nodes,
+    make_packed,
+    make_random,
+)
 
-AHEAD_FEATURES = 8  # whose codes a large node fetches at once
 FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time it is checked how long interpreted kernels have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
-MAX_SUMS = 1 << 26
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
@@ -306,89 +305,6 @@ def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
     return np.stack([target.values, weights.values])
 
 
-def count_sums(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
-    """Sums in the largest histogram of a tree; see `kernels.common.bins` and `kernels.tree.scan_classes`."""
-    is_categorical = features[IS_CATEGORICAL] != 0
-    if is_moments:
-        return (int(features[N_CODES].max(initial=1)) + 1) * (2 if settings.is_unit else 4)
-    sizes = (features[N_CODES] + 1) * (settings.n_classes + 1)
-    numeric = sizes[~is_categorical & (sizes <= SUMS_PER_ROW * n_rows)]
-    n_sums = int(max(numeric.max(initial=1), sizes[is_categorical].max(initial=1)))
-    if n_sums > MAX_SUMS:
-        message = (
-            f"a categorical feature and {settings.n_classes} classes need a table of {n_sums} sums, "
-            f"more than {MAX_SUMS}; merge rare levels or rare classes"
-        )
-        raise ValueError(message)
-    return n_sums
-
-
-def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
-    """Copy `old` to the head of a zeroed array with n entries along the last axis."""
-    new = np.zeros((*old.shape[:-1], n), old.dtype)
-    new[..., : old.shape[-1]] = old
-    return new
-
-
-def make_packed(n_rows: int) -> PackedScratch:
-    """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed into 32 bits: see `PackedScratch`."""
-    n = min(n_rows, MAX_CODES) + PAIR_LANES
-    return PackedScratch(
-        addends=np.zeros(n, np.int32),
-        column=np.zeros(n, np.int32),
-        pair_sums=np.zeros(PAIR_ROWS, np.int32),
-        pair_scores=np.zeros(PAIR_ROWS),
-        bucket_keys=np.empty((2, n), np.uint32),
-    )
-
-
-def make_random(n_codes: int) -> RandomScratch:
-    """Scratch memory for random tests of nodes of so many rows, or codes: see `RandomScratch`."""
-    column = np.zeros(max(n_codes, PAIR_ROWS), np.int32)
-    return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
-
-
-def make_nodes(room: int, n_words: int) -> Nodes:
-    """Room for nodes, and for the words of their subsets."""
-    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
-    return Nodes._make([*ints, *floats, subsets])
-
-
-def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
-    """The same nodes in more room."""
-    *arrays, subsets = nodes
-    return Nodes._make([*(enlarge(x, room) for x in arrays), enlarge(subsets, n_words)])
-
-
-def make_frontier(n_slots: int) -> Frontier:
-    """Room for open nodes, none of which is taken."""
-    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
-    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
-    state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
-    frontier = Frontier._make([*ints, *floats, state, control, children])
-    clear_frontier(frontier)
-    return frontier
-
-
-def clear_frontier(frontier: Frontier) -> None:
-    """Take no slot, and forget what the driver has counted."""
-    n_slots = len(frontier.queue)
-    frontier.state[:] = 0
-    frontier.state[N_FREE] = n_slots
-    frontier.free[:] = np.arange(n_slots - 1, -1, -1)
-
-
-def enlarge_frontier(frontier: Frontier) -> Frontier:
-    """Twice the slots."""
-    slots: list[NDArray[Any]] = list(frontier[:-3])
-    n_old, state = len(frontier.queue), frontier.state
-    n_free = int(state[N_FREE])
-    new = Frontier._make([*(enlarge(x, 2 * n_old) for x in slots), *frontier[-3:]])
-    new.free[n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
-    state[N_FREE] = n_free + n_old
-    return new
-
-
 class SummedNodes(NamedTuple):
     """The nodes of a tree with what their rows add up to."""
 
@@ -473,7 +389,8 @@ class Growth(Driven):
         self.frontier = make_frontier(FIRST_SLOTS)
         self.n_held = len(codes.rows) + (len(codes.rows) >> 5 if self.is_bag else 0)
         self.lists = self.make_lists()
-        self.ahead = self.make_ahead(codes.rows)
+        is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
+        self.ahead = make_ahead(codes.rows, self.n_held, self.settings, is_read=is_read)
         self.scratch = self.make_scratch(self.n_held)
 
     def take_memory(self, like: Growth, n_rows: int) -> bool:
@@ -500,13 +417,6 @@ class Growth(Driven):
         """Counters of the driver."""
         return self.frontier.state
 
-    def make_ahead(self, codes: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-        """Room for the codes that large nodes fetch before they try features, see `Rows`."""
-        is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
-        is_large = is_read and self.settings.is_shuffled and codes.nbytes > AHEAD_BYTES
-        shape = self.n_held if is_large else 1, min(self.settings.n_try, AHEAD_FEATURES)
-        return np.empty(shape, CODE), np.full(self.traits.n_features, -1, np.int64)
-
     def make_lists(self) -> Lists:
         """Room for sorted lists, where they are worth it."""
         most = self.settings.most_listed
@@ -527,13 +437,15 @@ class Growth(Driven):
         is_moments = self.target.family == MOMENTS
         has_subsets = self.traits.has_categories
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
-        classes, levels, random = None, None, None
+        classes, levels, random, medians = None, None, None, None
         if not is_moments:
             classes = ClassScratch(np.zeros((CLASS_ROWS, n_classes), SUM), np.zeros((3, n_classes)))
         if has_subsets:
             levels = LevelScratch(np.zeros(2 * self.settings.most_words, np.uint64), np.empty(n_codes))
         if self.params.has_random_tests:
             random = make_random(n_rows)
+        if self.settings.criterion == ABSOLUTE_ERROR:
+            medians = make_medians(self.target, self.settings.most_listed, n_rows, n_codes)
         has_extra = self.settings.is_ratio or self.params.missing == SURROGATE
         return Scratch(
             permutation=np.arange(n_features, dtype=np.int64),
@@ -550,7 +462,7 @@ class Growth(Driven):
             random=random,
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
-            medians=self.make_medians(n_rows, n_codes) if self.settings.criterion == ABSOLUTE_ERROR else None,
+            medians=medians,
             outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
             given=None,
         )
@@ -571,31 +483,6 @@ class Growth(Driven):
             n_entropies=self.target.n_outputs if is_entropy else 0,
             xlogx=self.table.xlogx,
             times=times,
-        )
-
-    def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
-        """Scratch memory for the absolute error, and the ranks of the targets."""
-        value, weight, level = np.zeros((3, n_rows + 2), SUM)
-        before, after = np.zeros((2, n_rows + 2), np.int32)
-        place, row, order = np.empty((3, n_rows), np.int32)
-        errors, middles = np.zeros((2, 4, max(n_codes, 2)))
-        return MedianScratch(
-            ranks=self.target.ranks(),
-            keys=np.empty((2, n_rows), np.uint64),
-            place=place,
-            listed=np.empty(max(self.settings.most_listed, 1), np.int32),
-            row=row,
-            value=value,
-            weight=weight,
-            level=level,
-            before=before,
-            after=after,
-            order=order,
-            errors=errors,
-            middles=middles,
-            start=np.zeros(3, SUM),
-            whole=np.zeros(1),
-            blur=np.zeros(1),
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:

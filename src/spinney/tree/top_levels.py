@@ -35,8 +35,9 @@ from spinney._types import (
     THRESHOLD,
 )
 from spinney.kernels.common.structs import GivenSums, NodeSums, Rows, TopTests
-from spinney.tree.grow import Growth, count_levels, make_random
+from spinney.tree.grow import Growth, count_levels
 from spinney.tree.structure import Tree
+from spinney.tree.workspace import make_random
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
