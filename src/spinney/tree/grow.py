@@ -336,6 +336,9 @@ class Growth(Driven):
         says is not asked for twice. Trees of a hundred nodes took more time to be set up than to be grown.
     """
 
+    table: Table
+    table_bits: int  # of the entropies in `table.xlogx`
+
     def __init__(
         self,
         codes: Codes,
