@@ -54,7 +54,7 @@ def midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np
 def row_stride(n_features: int) -> int:
     """Codes per row: short rows are padded so that none straddles two cache lines, long ones to whole words alone.
 
-    41 features padded to two lines took forests 1.5 times as long (kddcup99): what is read and moved is memory.
+    41 features padded to two lines took forests 1.5 to 1.8 times as long (kddcup99): what is read and moved is memory.
     """
     n_bytes = n_features * np.dtype(CODE).itemsize
     if n_bytes >= CACHE_LINE:
