@@ -1,6 +1,7 @@
 """The random tests of extra-trees: uniform, never one-sided, blind to the target until they are compared."""
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -423,3 +424,79 @@ def test_a_repeated_row_is_a_row_of_greater_weight(data):
     for arrays in (by_rows, by_weight):
         del arrays["n_rows"]
     assert by_weight == by_rows
+
+
+# ------------------------------------------------------------------------------------------------ ways to the same
+
+ARRAYS = ("test", "first_child", "threshold", "subsets", "n_rows", "weight", "impurity", "distributions")
+
+
+def draw_mixed(n_rows, n_classes, seed, share_missing):
+    """Numbers of few and of many values, categories of few and of many levels, the last constant where they are few."""
+    generator = np.random.default_rng(seed)
+    n_levels = [0, 0, 5, 63, 64, 2]
+    columns = [generator.integers(0, n or 9, n_rows).astype(float) for n in n_levels]
+    columns[1] = generator.normal(size=n_rows)
+    columns[0][: n_rows // 8] = np.inf  # no threshold is uniform up to it
+    columns[5][columns[0] > 3] = 0.0
+    for column in columns[:4]:
+        column[generator.random(n_rows) < share_missing] = np.nan
+    score = columns[2] + generator.normal(size=n_rows)
+    score[np.isnan(score)] = 0.0
+    y = score if n_classes is None else np.digitize(score, np.linspace(0, 4, n_classes + 1)[1:-1])
+    weights = None if seed % 2 else generator.integers(1, 4, n_rows).astype(float)
+    return columns, y, weights, {"is_categorical": [n > 0 for n in n_levels], "n_levels": n_levels}
+
+
+@pytest.mark.parametrize("share_missing", [0.0, 0.04])
+@pytest.mark.parametrize("n_classes", [None, 2, 4])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_rows_go_a_way_of_their_own_to_the_same_trees(n_classes, seed, share_missing, monkeypatch):
+    columns, y, weights, kinds = draw_mixed(90, n_classes, seed, share_missing)
+    twin = _jit.interpreted()
+    used, judge = [], twin.tree.small_tests.judge_small
+
+    def grow_twin():
+        parameters = {"criterion": CRITERIA[None if n_classes is None else 2], "n_classes": n_classes, **kinds}
+        return grow_columns(columns, y, weights=weights, kernels=twin, seed=seed, max_features=3, **parameters)
+
+    drawn_tests = twin_module("drawn_tests")
+    monkeypatch.setattr(drawn_tests, "judge_small", lambda *args: used.append(1) or judge(*args))
+    quick = grow_twin()
+    assert len(used) > quick.n_nodes / 4
+    monkeypatch.setattr(drawn_tests, "PAIR_ROWS", 0)
+    n_used, plain = len(used), grow_twin()
+    assert len(used) == n_used
+    for name in ARRAYS:
+        assert np.array_equal(getattr(quick, name), getattr(plain, name)), name
+
+
+@pytest.mark.parametrize("has_random_tests", [False, True])
+@pytest.mark.parametrize("n_classes", [None, 2, 4])
+def test_codes_that_are_fetched_grow_the_same_trees(n_classes, has_random_tests, monkeypatch):
+    columns, y, weights, kinds = draw_mixed(150, n_classes, 1, 0.02)
+    twin, feature_order = _jit.interpreted(), twin_module("feature_order")
+    used, fetch = [], feature_order.fetch_codes
+
+    def grow_twin():
+        parameters = {"criterion": CRITERIA[None if n_classes is None else 2], "n_classes": n_classes, **kinds}
+        return fast.grow(
+            columns, y, weights, kernels=twin, seed=5, max_features=2, has_random_tests=has_random_tests, **parameters
+        )
+
+    monkeypatch.setattr(twin_module("search"), "fetch_codes", lambda *args: used.append(1) or fetch(*args))
+    plain = grow_twin()
+    assert not used
+    monkeypatch.setattr(feature_order, "AHEAD_BYTES", 0)
+    monkeypatch.setattr("spinney.tree.workspace.AHEAD_BYTES", 0)
+    fetched = grow_twin()
+    is_read = has_random_tests or n_classes is not None  # numbers are searched by sorted lists, or by bins
+    assert bool(used) == is_read
+    for name in ARRAYS:
+        assert np.array_equal(getattr(plain, name), getattr(fetched, name)), name
+
+
+def twin_module(name):
+    """A module of the interpreted kernels as its functions see it."""
+    _jit.interpreted()
+    return sys.modules[f"{_jit.twin.TWIN}.tree.{name}"]

@@ -123,7 +123,7 @@ def test_rows_of_codes_are_whole_words_and_keep_to_cache_lines(n_features):
     stride = coding.row_stride(n_features)
     assert stride >= n_features
     assert stride * 2 % 8 == 0
-    assert 64 % (stride * 2) == 0 or stride * 2 % 64 == 0
+    assert 64 % (stride * 2) == 0 or stride - n_features < 4  # one line of the cache, or no padding beyond a word
 
 
 # ------------------------------------------------------------------------------------------------------- bins

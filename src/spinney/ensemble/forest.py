@@ -83,17 +83,19 @@ def grow_one(
     kernels: Any,
     control: NDArray[np.int64],
     room: int = FIRST_NODES,
-    grow: SameTypes | None = None,
+    bench: Workbench | None = None,
 ) -> Grown:
-    """Grow tree number `tree`; `room`: for how many nodes memory is taken at first; `grow`: the driver."""
+    """Grow tree number `tree`; `room`: for how many nodes memory is taken at first; `bench`: what trees share."""
     counts = plan.draw.counts(tree)
     if plan.has_weight is not None:
         counts *= plan.has_weight
     built = counts
     if plan.honest_fraction is not None:
         built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
-    growth = grow_bag(plan, tree, built, kernels, control, room, grow)
+    growth = grow_bag(plan, tree, built, kernels, control, room, bench)
     grown = growth.finish()
+    if bench is not None:
+        bench.give_back(growth)
     nothing = np.zeros(0, ROW)
     leaf_rows = growth.ids if plan.keeps_leaf_rows else nothing
     if plan.honest_fraction is not None and valued.any():  # a bag of one row has no second part
@@ -130,6 +132,29 @@ def find_leaves_out_of_bag(plan: Plan, number: int, tree: Tree, kernels: Any) ->
     return find_coded_leaves(tree, plan.codes, out_of_bag_of(plan, number), kernels)
 
 
+class Workbench:
+    """What the trees of a forest share: memory of those that are finished, and kernels whose arguments are known.
+
+    Any thread may use it: taking and giving back are single steps.
+    """
+
+    def __init__(self, kernels: Any) -> None:
+        self.grow = SameTypes(kernels.tree.driver.grow)
+        self.fill = SameTypes(kernels.tree.node_stats.fill_tree)
+        self.finished: list[Growth] = []
+
+    def take(self) -> Growth | None:
+        """A finished tree, or None where every one is in use."""
+        try:
+            return self.finished.pop()
+        except IndexError:
+            return None
+
+    def give_back(self, growth: Growth) -> None:
+        """Keep the memory of a finished tree for the next."""
+        self.finished.append(growth)
+
+
 def grow_bag(
     plan: Plan,
     tree: int,
@@ -137,17 +162,31 @@ def grow_bag(
     kernels: Any,
     control: NDArray[np.int64],
     room: int,
-    grow: SameTypes | None,
+    bench: Workbench | None,
 ) -> Growth:
     """Grow a tree on a bag."""
     rows = np.flatnonzero(counts != 0)  # of integers it takes three times as long
     weights, target = weigh_bag(plan, rows, counts.take(rows))
-    codes = plan.codes._replace(rows=plan.codes.rows.take(rows, axis=0))  # an eighth of the time of rows[rows]
-    params = replace(plan.params, seed=member_key(plan.seed, tree))
-    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows.astype(ROW), room)
-    growth.control, growth.grow_alike = control, grow
+    like = None if bench is None else bench.take()
+    codes = plan.codes._replace(rows=take_codes(plan.codes.rows, rows, None if like is None else like.codes))
+    seed = member_key(plan.seed, tree)
+    growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, rows.astype(ROW), room, seed, like)
+    growth.control = control
+    if bench is not None:
+        growth.grow_alike, growth.fill_alike = bench.grow, bench.fill
     growth.run()
     return growth
+
+
+def take_codes(
+    codes: NDArray[np.uint16], rows: NDArray[np.integer[Any]], held: NDArray[np.uint16] | None
+) -> NDArray[np.uint16]:
+    """Codes of some rows, in the memory of a finished tree if they fit."""
+    room: NDArray[np.uint16] | None = None if held is None else held.base
+    if room is None or len(room) < len(rows):
+        room = np.empty((len(rows) + (len(rows) >> 5), codes.shape[1]), codes.dtype)
+    # `take` needs an eighth of the time of codes[rows], and with "raise" it would copy once more
+    return codes.take(rows, axis=0, out=room[: len(rows)], mode="clip")
 
 
 def weigh_bag(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
@@ -284,7 +323,7 @@ class ForestGrowth:
         self.parts = ForestParts()  # of as many trees as `run` is asked for
         self.leaf_rows: list[NDArray[np.int32]] = []
         self.room = FIRST_NODES  # for nodes of the next trees: doubling it as they grow took a tenth of their time
-        self.driver: SameTypes | None = None
+        self.bench: Workbench | None = None
         self.begun: Forest | None = None
         self.on_tree: Callable[[], None] | None = None
 
@@ -307,12 +346,12 @@ class ForestGrowth:
 
     def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
         """Grow tree number `tree`; any thread may."""
-        return grow_one(self.plan, tree, kernels, control, self.room, self.driver)
+        return grow_one(self.plan, tree, kernels, control, self.room, self.bench)
 
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees, but for those that it began with."""
         self.parts = ForestParts(n_trees)
-        self.driver = SameTypes(kernels.tree.driver.grow)
+        self.bench = Workbench(kernels)
         n_begun = 0 if self.begun is None else len(self.begun)
         for tree in self.begun or ():
             self.parts.add(tree)

@@ -44,6 +44,8 @@ PART_BITS = 62  # of a rank in `part_bag`
 NO_BAGS = (  # scikit-learn's words
     "`max_sample` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` or set `max_sample=None`. "
 )
+WORD = 0xFFFFFFFFFFFFFFFF
+GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # of `kernels.common.rng`
 SMALL_BAG = 10  # rows, below which scikit-learn warns as well
 
 
@@ -359,18 +361,26 @@ class Draw:
 
 
 def draw_key(seed: int, *parts: int) -> int:
-    """A seed of 63 bits from a seed and what it is for: a pure function."""
-    rng = interpreted().common.rng
-    key = word(seed)
-    with np.errstate(over="ignore"):
-        for part in parts:
-            key = rng.fold(key, word(part))
-    return int(key >> np.uint64(1))
+    """A seed of 63 bits from a seed and what it is for: a pure function, `kernels.common.rng.fold` part by part.
+
+    In Python's own integers: those of NumPy take 35 us for two parts, these 3, and every tree draws a key.
+    """
+    key = int(seed) & WORD
+    for part in parts:
+        key = scatter(scatter((key + GOLDEN) & WORD) ^ ((int(part) * GOLDEN + SECOND) & WORD))
+    return key >> 1
+
+
+def scatter(x: int) -> int:
+    """Scatter the bits of a word: `kernels.common.rng.mix`."""
+    x = ((x ^ (x >> 30)) * FIRST) & WORD
+    x = ((x ^ (x >> 27)) * SECOND) & WORD
+    return x ^ (x >> 31)
 
 
 def word(number: int) -> np.uint64:
     """The lowest 64 bits of a seed or of a tree's number, as the kernels take them."""
-    return np.uint64(int(number) & 0xFFFFFFFFFFFFFFFF)
+    return np.uint64(int(number) & WORD)
 
 
 def check_codes(name: str, codes: Any, n_rows: int) -> NDArray[np.int32] | None:

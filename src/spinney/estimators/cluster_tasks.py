@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._jit import SameTypes, kernels
+from spinney._jit import kernels
 from spinney._types import CONTROL_SIZE
 from spinney._warnings import collecting
-from spinney.ensemble.forest import Grown, find_leaves_out_of_bag, leaf_votes, out_of_bag_of
+from spinney.ensemble.forest import Grown, Workbench, find_leaves_out_of_bag, leaf_votes, out_of_bag_of
 from spinney.estimators.checkpoints import NAME, PausedError, pausing
 from spinney.estimators.checks import draw_seed, drawing_from
 from spinney.scale.cluster.collections import join_parts, put_together
@@ -184,7 +184,7 @@ def grow_range(sown: Sown, part: tuple[int, int]) -> list[SentTree]:
     """Grow trees first .. last, by one thread: there are as many tasks as threads."""
     first, last = part
     growth, compiled = take_growth(sown)
-    growth.driver = SameTypes(compiled.tree.driver.grow)
+    growth.bench = Workbench(compiled)
     control = np.zeros(CONTROL_SIZE, np.int64)
     sent = []
     for t in range(first, last):

@@ -7,6 +7,7 @@
 | `answers.py` | what nodes predict beside their leaves: medians, several outputs |
 | `broken.py` | `BrokenTreeError`, and the check of types |
 | `grow.py` | binary trees: memory, units, settings for `kernels/tree` |
+| `workspace.py` | their memory |
 | `stump.py` | trees of one test, for AdaBoost |
 | `boost.py` | boosted trees: the same for `kernels/boost` |
 | `levels.py` | boosted trees on rows in parts, level by level |

@@ -53,7 +53,7 @@ from spinney.kernels.common.structs import (
     PackedUnits,
 )
 from spinney.table.fixed_point import scale
-from spinney.tree.grow import enlarge
+from spinney.tree.workspace import enlarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -398,7 +398,9 @@ class ArrayBuilder:
         """Append an array."""
         end = self.length + len(part)
         self.sizes.append(len(part))
-        dtype = part.dtype if self.whole is None else np.result_type(self.whole, part)
+        dtype = part.dtype
+        if self.whole is not None and dtype != self.whole.dtype:
+            dtype = np.result_type(self.whole, part)
         if self.whole is None or end > len(self.whole) or dtype != self.whole.dtype:
             larger = np.empty((end + self.ahead(end, dtype.itemsize), *part.shape[1:]), dtype)
             if self.whole is not None:
@@ -489,7 +491,7 @@ def fit_impurity(impurity: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
 
 def is_whole(weight: NDArray[np.float64]) -> bool:
     """Whether weights can be held as uint32."""
-    return bool(weight.max() < 2.0**32 and np.all(weight == np.floor(weight)))
+    return bool(weight.max() < 2.0**32 and (weight == np.floor(weight)).all())
 
 
 def join_trees(trees: Iterable[Tree], legend: Legend | None = None) -> Forest:

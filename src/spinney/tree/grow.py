@@ -40,35 +40,25 @@ from spinney._types import (
     N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
-    PAIR_LANES,
-    PAIR_ROWS,
     POISSON,
     ROW,
     SMALL_SHIFT,
     SQUARED_ERROR,
-    STATE_SIZE,
     SUM,
-    SUMS_PER_ROW,
     SURROGATE,
     TOTALS_SIZE,
 )
 from spinney.kernels.common.structs import (
-    Children,
     ClassScratch,
     ExtraScratch,
-    Frontier,
     KeptSurrogates,
     LevelScratch,
     Lists,
-    MedianScratch,
     NodeMedians,
     NodeOutputs,
-    Nodes,
     NodeSide,
     NodeSums,
     OutputScratch,
-    PackedScratch,
-    RandomScratch,
     RateScratch,
     Rows,
     Scratch,
@@ -86,12 +76,24 @@ from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 from spinney.tree.times import make_times
+from spinney.tree.workspace import (
+    clear_frontier,
+    count_sums,
+    enlarge,
+    enlarge_frontier,
+    enlarge_nodes,
+    make_ahead,
+    make_frontier,
+    make_medians,
+    make_nodes,
+    make_packed,
+    make_random,
+)
 
 FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time it is checked how long interpreted kernels have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
-MAX_SUMS = 1 << 26
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
@@ -162,13 +164,40 @@ def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], 
     return np.rint(np.ldexp(exact, bits)).astype(SUM), bits
 
 
+class Traits(NamedTuple):
+    """What the settings of a tree take from its features: told once a forest, by NumPy in 30 us."""
+
+    n_features: int
+    most_codes: int
+    most_words: int  # 64 levels each, of the category with most of them
+    has_categories: bool
+    has_listed: bool
+    has_monotone: bool
+    n_levels: NDArray[np.int32]  # of each feature, 0 for numbers
+
+
+def tell_traits(features: NDArray[np.int64]) -> Traits:
+    """Look at the features of a table."""
+    n_levels = count_levels(features)
+    return Traits(
+        n_features=features.shape[1],
+        most_codes=int(features[N_CODES].max(initial=1)),
+        most_words=(int(n_levels.max(initial=0)) + 63) // 64,
+        has_categories=bool(np.any(features[IS_CATEGORICAL] != 0)),
+        has_listed=bool(features[IS_LISTED].any()),
+        has_monotone=bool(np.any(features[MONOTONE] != 0)),
+        n_levels=n_levels,
+    )
+
+
 def make_settings(
     params: GrowParams,
     target: Target,
     weights: Weights,
     units: ScoreUnits,
-    features: NDArray[np.int64],
+    traits: Traits,
     n_rows: int,
+    seed: int,
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
     criterion = CRITERIA[params.criterion].code
@@ -186,11 +215,10 @@ def make_settings(
         min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
     spread_bits = target.bits - weights.bits - target.exponent - target.spread_exponent
     has_square = len(target.squares) > 1 or target.outputs is not None  # addends that are not those of one target
-    n_features = features.shape[1]
-    n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
+    n_features = traits.n_features
     n_try = n_features if params.max_features is None else params.max_features
     is_packed = bool(
-        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not features[IS_LISTED].any()))
+        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not traits.has_listed))
         and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
         and 0 < target.n_classes <= MOST_PACKED_CLASSES
         and weights.is_whole
@@ -198,7 +226,7 @@ def make_settings(
         and min_samples_leaf == 1
         and min_weight_leaf <= 1
         and params.missing != SURROGATE
-        and not (params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
+        and not (params.has_random_ties or params.has_random_tests or traits.has_monotone)
     )
     return Settings(
         criterion=criterion,
@@ -222,22 +250,22 @@ def make_settings(
             and (weights.is_unit or min_weight_leaf <= 1)
             and (min_samples_leaf == 1 or not params.has_random_tests)
             and (params.has_random_tests or not params.has_random_ties)
-            and not (has_square or np.any(features[MONOTONE] != 0))
+            and not (has_square or traits.has_monotone)
         ),
         is_packed=is_packed,
         is_shuffled=params.has_random_feature_order
         or (params.max_features is not None and params.max_features < n_features),
         is_random=params.has_random_tests,
         is_ratio=params.criterion == GAIN_RATIO,
-        has_monotone=bool(np.any(features[MONOTONE] != 0)),
+        has_monotone=traits.has_monotone,
         has_random_ties=params.has_random_ties,
         min_gain=min_gain,
         min_spread=scale(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
-        seed=params.seed,
-        most_listed=0 if is_packed or target.times is not None else most_listed(params, features, n_rows),
-        most_words=(int(n_levels.max(initial=0)) + 63) // 64,
+        seed=seed,
+        most_listed=0 if is_packed or target.times is not None else most_listed(params, traits, n_rows),
+        most_words=traits.most_words,
         cat_penalty=params.cat_penalty,
         cat_margin=params.cat_margin,
         free_levels=params.free_levels,
@@ -246,18 +274,18 @@ def make_settings(
     )
 
 
-def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) -> int:
+def most_listed(params: GrowParams, traits: Traits, n_rows: int) -> int:
     """Rows of the largest node that sorted lists are made for; 0 where lists are not worth it.
 
     Lists move every feature at every split, so they are worth it where most features are searched. Best first needs
     the lists of all its nodes at once, so one set must cover the whole table.
     """
-    n_features = features.shape[1]
+    n_features = traits.n_features
     if params.has_random_tests:
         return 0
     if params.max_features is not None and params.max_features * LIST_SHARE < n_features:
         return 0
-    if not features[IS_LISTED].any():
+    if not traits.has_listed:
         return 0
     most = min(LIST_ROWS, LIST_KEYS // n_features)
     if params.max_leaf_nodes is not None and n_rows > most:
@@ -277,76 +305,6 @@ def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
     return np.stack([target.values, weights.values])
 
 
-def count_sums(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
-    """Sums in the largest histogram of a tree; see `kernels.common.bins` and `kernels.tree.scan_classes`."""
-    is_categorical = features[IS_CATEGORICAL] != 0
-    if is_moments:
-        return (int(features[N_CODES].max(initial=1)) + 1) * (2 if settings.is_unit else 4)
-    sizes = (features[N_CODES] + 1) * (settings.n_classes + 1)
-    numeric = sizes[~is_categorical & (sizes <= SUMS_PER_ROW * n_rows)]
-    n_sums = int(max(numeric.max(initial=1), sizes[is_categorical].max(initial=1)))
-    if n_sums > MAX_SUMS:
-        message = (
-            f"a categorical feature and {settings.n_classes} classes need a table of {n_sums} sums, "
-            f"more than {MAX_SUMS}; merge rare levels or rare classes"
-        )
-        raise ValueError(message)
-    return n_sums
-
-
-def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
-    """Copy `old` to the head of a zeroed array with n entries along the last axis."""
-    new = np.zeros((*old.shape[:-1], n), old.dtype)
-    new[..., : old.shape[-1]] = old
-    return new
-
-
-def make_packed(n_rows: int) -> PackedScratch:
-    """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed into 32 bits: see `PackedScratch`."""
-    n = min(n_rows, MAX_CODES) + PAIR_LANES
-    return PackedScratch(
-        addends=np.zeros(n, np.int32),
-        column=np.zeros(n, np.int32),
-        pair_sums=np.zeros(PAIR_ROWS, np.int32),
-        pair_scores=np.zeros(PAIR_ROWS),
-        bucket_keys=np.empty((2, n), np.uint32),
-    )
-
-
-def make_nodes(room: int, n_words: int) -> Nodes:
-    """Room for nodes, and for the words of their subsets."""
-    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
-    return Nodes._make([*ints, *floats, subsets])
-
-
-def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
-    """The same nodes in more room."""
-    *arrays, subsets = nodes
-    return Nodes._make([*(enlarge(x, room) for x in arrays), enlarge(subsets, n_words)])
-
-
-def make_frontier(n_slots: int) -> Frontier:
-    """Room for open nodes, none of which is taken."""
-    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
-    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
-    state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
-    state[N_FREE] = n_slots
-    frontier = Frontier._make([*ints, *floats, state, control, children])
-    frontier.free[:] = np.arange(n_slots)[::-1]
-    return frontier
-
-
-def enlarge_frontier(frontier: Frontier) -> Frontier:
-    """Twice the slots."""
-    slots: list[NDArray[Any]] = list(frontier[:-3])
-    n_old, state = len(frontier.queue), frontier.state
-    n_free = int(state[N_FREE])
-    new = Frontier._make([*(enlarge(x, 2 * n_old) for x in slots), *frontier[-3:]])
-    new.free[n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
-    state[N_FREE] = n_free + n_old
-    return new
-
-
 class SummedNodes(NamedTuple):
     """The nodes of a tree with what their rows add up to."""
 
@@ -362,7 +320,24 @@ class Growth(Driven):
     """One tree under way: the structs that the driver takes, with `room` nodes at first.
 
     See `kernels.common.structs` for what each of them holds and how long it lives.
+
+    Parameters
+    ----------
+    codes, target, weights, params, kernels, monotone
+        Rows of the table in codes, what they add to sums, and how to grow.
+    ids : int32 array, optional
+        Numbers of the rows in the table; None: from 0 on.
+    room : int
+        For how many nodes memory is taken at first.
+    seed : int, optional
+        In the place of that of `params`.
+    like : Growth, optional
+        A tree of the same table, parameters and kernels that is finished: its memory is used again, and what the table
+        says is not asked for twice. Trees of a hundred nodes took more time to be set up than to be grown.
     """
+
+    table: Table
+    table_bits: int  # of the entropies in `table.xlogx`
 
     def __init__(
         self,
@@ -374,35 +349,71 @@ class Growth(Driven):
         monotone: NDArray[np.int8] | None = None,
         ids: NDArray[np.int32] | None = None,
         room: int = FIRST_NODES,
+        seed: int | None = None,
+        like: Growth | None = None,
     ) -> None:
         self.kernels = kernels
         self.params = params
         self.target = target
         self.weights = weights
-        self.features = codes.features.copy()
-        is_numeric = self.features[IS_CATEGORICAL] == 0
-        self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
-        if monotone is not None:
-            self.features[MONOTONE] = monotone
-        xlogx, table_bits = entropy_table(params.criterion, weights)
+        if like is None:
+            self.features = codes.features.copy()
+            is_numeric = self.features[IS_CATEGORICAL] == 0
+            self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
+            if monotone is not None:
+                self.features[MONOTONE] = monotone
+            self.traits = tell_traits(self.features)
+        else:
+            self.features, self.traits = like.features, like.traits
+        if like is None or like.weights[1:6] != weights[1:6]:
+            xlogx, self.table_bits = entropy_table(params.criterion, weights)
+        else:
+            xlogx, self.table_bits = like.table.xlogx, like.table_bits
         self.table = Table(self.features, codes.edges, target.truth, xlogx)
-        self.units = score_units(params.criterion, target, weights, table_bits)
+        self.units = score_units(params.criterion, target, weights, self.table_bits)
         n_rows = len(codes.rows)
-        self.settings = make_settings(params, target, weights, self.units, self.features, n_rows)
+        seed = params.seed if seed is None else seed
+        self.settings = make_settings(params, target, weights, self.units, self.traits, n_rows, seed)
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
+        self.is_bag = ids is not None  # of a forest: memory is made for bags of somewhat more rows
         self.addends = make_addends(target, weights)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
+        self.fill_alike: SameTypes | None = None  # the same of what sums up a finished tree
         self.scale = 0.0  # see `StatUnits`
-        self.allocate(codes, min(2 * n_rows + 2, room))
+        self.codes = codes.rows
+        if like is None or not self.take_memory(like, n_rows):
+            self.allocate(codes, min(2 * n_rows + 2, room))
 
     def allocate(self, codes: Codes, room: int) -> None:
         """Make the structs whose arrays grow or are written."""
         self.codes = codes.rows
         self.nodes = make_nodes(room, 64 + 8 * self.settings.most_words)
         self.frontier = make_frontier(FIRST_SLOTS)
+        self.n_held = len(codes.rows) + (len(codes.rows) >> 5 if self.is_bag else 0)
         self.lists = self.make_lists()
-        self.scratch = self.make_scratch(len(codes.rows))
+        is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
+        self.ahead = make_ahead(codes.rows, self.n_held, self.settings, is_read=is_read)
+        self.scratch = self.make_scratch(self.n_held)
+
+    def take_memory(self, like: Growth, n_rows: int) -> bool:
+        """Use the memory of a finished tree, unless it is too small or of another variant."""
+        settings, held = self.settings, like.settings
+        is_alike = settings.is_packed == held.is_packed and settings.is_unit == held.is_unit
+        is_alike &= (settings.most_listed > 0) == (held.most_listed > 0)
+        is_alike &= settings.most_listed <= like.lists.keys.shape[1]
+        if n_rows > like.n_held or not is_alike or like.is_special:
+            return False
+        self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
+        self.ahead, self.n_held = like.ahead, like.n_held
+        clear_frontier(self.frontier)
+        return True
+
+    @property
+    def is_special(self) -> bool:
+        """Whether scratch memory holds what depends on the rows."""
+        scratch = self.scratch
+        return any(part is not None for part in (scratch.extra, scratch.medians, scratch.outputs, scratch.given))
 
     @property
     def state(self) -> NDArray[np.int64]:
@@ -412,6 +423,8 @@ class Growth(Driven):
     def make_lists(self) -> Lists:
         """Room for sorted lists, where they are worth it."""
         most = self.settings.most_listed
+        if most == len(self.ids):
+            most = self.n_held
         dtype = np.uint32 if self.target.family == MOMENTS else np.uint64
         return Lists(
             keys=np.empty((self.features.shape[1], most) if most else (1, 1), dtype),
@@ -423,17 +436,19 @@ class Growth(Driven):
     def make_scratch(self, n_rows: int) -> Scratch:
         """Allocate what kernels only write to pass it on: `histogram` is zero between uses, the rest is arbitrary."""
         n_classes, n_features = self.settings.n_classes, self.features.shape[1]
-        n_codes = int(self.features[N_CODES].max(initial=1))
+        n_codes = self.traits.most_codes
         is_moments = self.target.family == MOMENTS
-        has_subsets = bool(np.any(self.features[IS_CATEGORICAL] != 0))
+        has_subsets = self.traits.has_categories
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
-        classes, levels, random = None, None, None
+        classes, levels, random, medians = None, None, None, None
         if not is_moments:
             classes = ClassScratch(np.zeros((CLASS_ROWS, n_classes), SUM), np.zeros((3, n_classes)))
         if has_subsets:
             levels = LevelScratch(np.zeros(2 * self.settings.most_words, np.uint64), np.empty(n_codes))
         if self.params.has_random_tests:
-            random = RandomScratch(np.zeros(n_rows, np.int32), np.zeros(PAIR_ROWS))
+            random = make_random(n_rows)
+        if self.settings.criterion == ABSOLUTE_ERROR:
+            medians = make_medians(self.target, self.settings.most_listed, n_rows, n_codes)
         has_extra = self.settings.is_ratio or self.params.missing == SURROGATE
         return Scratch(
             permutation=np.arange(n_features, dtype=np.int64),
@@ -450,7 +465,7 @@ class Growth(Driven):
             random=random,
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
-            medians=self.make_medians(n_rows, n_codes) if self.settings.criterion == ABSOLUTE_ERROR else None,
+            medians=medians,
             outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
             given=None,
         )
@@ -471,31 +486,6 @@ class Growth(Driven):
             n_entropies=self.target.n_outputs if is_entropy else 0,
             xlogx=self.table.xlogx,
             times=times,
-        )
-
-    def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
-        """Scratch memory for the absolute error, and the ranks of the targets."""
-        value, weight, level = np.zeros((3, n_rows + 2), SUM)
-        before, after = np.zeros((2, n_rows + 2), np.int32)
-        place, row, order = np.empty((3, n_rows), np.int32)
-        errors, middles = np.zeros((2, 4, max(n_codes, 2)))
-        return MedianScratch(
-            ranks=self.target.ranks(),
-            keys=np.empty((2, n_rows), np.uint64),
-            place=place,
-            listed=np.empty(max(self.settings.most_listed, 1), np.int32),
-            row=row,
-            value=value,
-            weight=weight,
-            level=level,
-            before=before,
-            after=after,
-            order=order,
-            errors=errors,
-            middles=middles,
-            start=np.zeros(3, SUM),
-            whole=np.zeros(1),
-            blur=np.zeros(1),
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:
@@ -530,7 +520,7 @@ class Growth(Driven):
     def drive(self) -> int:
         """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
         deadline = time.monotonic() + INTERPRETED_SECONDS
-        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists)
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead)
         while True:
             frontier = self.frontier._replace(control=self.control)
             structs = rows, self.table, self.settings, self.nodes, frontier, self.scratch
@@ -573,7 +563,11 @@ class Growth(Driven):
         fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
             out = out._replace(distributions=np.empty((room, n_classes)))
-            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out, side))
+            structs = targets, self.nodes, units, sums, means, class_sums, out, side
+            if self.fill_alike is None:
+                n_mixed = int(fill_tree(*structs))
+            else:
+                n_mixed = int(self.fill_alike(self.variant, *structs))
             if n_mixed <= room:
                 break
             room = n_mixed
@@ -594,7 +588,7 @@ class Growth(Driven):
             impurity_exponent=self.impurity_exponent(),
             distributions=summed.distributions,
             n_classes=n_classes,
-            n_levels=count_levels(self.features),
+            n_levels=self.traits.n_levels,
             surrogates=self.surrogates(n_nodes),
             answers=answers_of(summed.side),
         )

@@ -44,7 +44,7 @@ from spinney.kernels.common.structs import (
     PassScratch,
 )
 from spinney.tree.boost import BoostMemory, make_boost_nodes, make_boost_scratch
-from spinney.tree.grow import enlarge
+from spinney.tree.workspace import enlarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

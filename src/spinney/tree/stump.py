@@ -27,7 +27,8 @@ from spinney._types import (
     WEIGHT,
 )
 from spinney.kernels.common.structs import Order, RootSplit, Scratch, StumpClassScratch, StumpScratch, Targets
-from spinney.tree.grow import GrowParams, Growth, make_frontier, make_nodes
+from spinney.tree.grow import GrowParams, Growth
+from spinney.tree.workspace import make_frontier, make_nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

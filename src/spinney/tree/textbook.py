@@ -64,9 +64,10 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
-from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_SUMS, enlarge, entropy_table
+from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, entropy_table
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
+from spinney.tree.workspace import MAX_SUMS, enlarge
 
 RULES = {"gain": BY_GAIN, "gain_ratio": BY_RATIO, "c45": BY_C45}
 MOST_SHIFT = 48  # bits of a piece of a row: 3e-15 of it; a float64 holds it

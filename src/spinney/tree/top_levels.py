@@ -30,14 +30,14 @@ from spinney._types import (
     N_LEAVES,
     N_NODES,
     N_WORDS,
-    PAIR_ROWS,
     SUBSET,
     SUM,
     THRESHOLD,
 )
-from spinney.kernels.common.structs import GivenSums, NodeSums, RandomScratch, Rows, TopTests
+from spinney.kernels.common.structs import GivenSums, NodeSums, Rows, TopTests
 from spinney.tree.grow import Growth, count_levels
 from spinney.tree.structure import Tree
+from spinney.tree.workspace import make_random
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,7 @@ class TopGrowth(Growth):
         """Make the scratch that a search of rows takes, with room for the sums of any feature."""
         scratch = super().make_scratch(n_rows)
         most = int(self.features[N_CODES].max(initial=1)) + 1
-        random = RandomScratch(np.zeros(most, np.int32), np.zeros(PAIR_ROWS)) if scratch.random is not None else None
+        random = None if scratch.random is None else make_random(most)
         return scratch._replace(histogram=np.zeros(most * max(self.width, 4), SUM), random=random)
 
     def add_node(self, node: TopNode) -> None:
@@ -199,7 +199,7 @@ class TopGrowth(Growth):
         frontier.constant[0] = 0
         self.nodes.begin[0], self.nodes.n_rows[0] = 0, node.n_rows
         state[N_WORDS] = 0
-        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists)
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead)
         scratch = self.scratch._replace(given=given)
         is_found, score = self.kernels.tree.levels.search_given(
             0, rows, self.table, self.settings, self.nodes, frontier, scratch

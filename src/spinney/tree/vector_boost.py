@@ -11,7 +11,7 @@ from spinney._types import DONE, N_CODES, N_FREE, NARROW_CODES, NEEDS_ROOM, NEED
 from spinney.kernels.common.structs import BestCuts, PackedUnits, VectorScan, VectorScratch, VectorSums
 from spinney.table.fixed_point import scale
 from spinney.tree.boost import SHARE_CELLS, BoostGrowth, make_boost_scratch
-from spinney.tree.grow import enlarge
+from spinney.tree.workspace import enlarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -102,6 +102,8 @@ class Rows(NamedTuple):
     addends: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
     ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
     lists: Lists  # sorted lists of the subtree at hand
+    ahead: NDArray[np.uint16]  # (n_rows, or 1: not wanted; a few): codes of the node at hand, see `tree.feature_order`
+    ahead_of: NDArray[np.int64]  # (n_features,): the column of `ahead` that holds a feature; -1: none
 
 
 class Nodes(NamedTuple):
@@ -206,8 +208,9 @@ class PackedScratch(NamedTuple):
 class RandomScratch(NamedTuple):
     """For random tests; None: there are none. Life: node; kernels write."""
 
-    column: NDArray[np.int32]  # (n_rows,): codes of one feature
+    column: NDArray[np.int32]  # (n_rows, PAIR_ROWS at least): codes of one feature
     values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
+    padded: NDArray[np.int64]  # (2, PAIR_ROWS): target and weight of the rows of a small node, see `tree.small_tests`
 
 
 class RateScratch(NamedTuple):

@@ -28,7 +28,9 @@ Files
   subsets            subsets of the levels of a category
   category_chance    what such levels gain by chance, by criterion
   random_tests       one drawn test per feature
+  small_tests        the same in nodes of few rows
   drawn_tests        the same by rows, or by sums in their place
+  feature_order      the order in which a node tries its features, and their codes side by side
   gain_ratio         gain ratio in the place of gain
   given_sums         sums in the place of rows, where these are elsewhere
   levels             the top of a tree whose rows come in parts

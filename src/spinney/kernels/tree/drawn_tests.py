@@ -24,6 +24,7 @@ from spinney._types import (
     N_CODES,
     N_MISSING,
     OFFSET,
+    PAIR_ROWS,
     PRESENT,
     Q_MISSING,
     S_MISSING,
@@ -47,18 +48,32 @@ from ..common.structs import (
     Table,
 )
 from ..common.thresholds import last_below
+from .given_sums import has_given
 from .random_tests import (
     complete_subset,
     draw_levels,
     draw_test,
     draw_threshold,
+    is_quick,
     judge_class_sums,
-    judge_plain_sums,
     judge_test,
     send_all_left,
     sum_right,
 )
 from .scan_moments import scan_moments
+from .small_tests import (
+    MOST_LEVELS,
+    NONE,
+    ONE,
+    collect_levels,
+    count_steps,
+    draw_value,
+    judge_left_sums,
+    judge_small,
+    last_left,
+    load_values,
+    part_levels,
+)
 
 # --- Sums in the place of rows --------------------------------------------------------------------------------------
 
@@ -134,7 +149,7 @@ def judge_given_moments(
     totals[W_MISSING] = sums[first if width == 2 else first + 2]
     totals[Q_MISSING] = totals[W_MISSING]
     if settings.is_plain and drawn.n_missing == 0:
-        return judge_plain_sums(best, total, weight, node, totals)
+        return judge_left_sums(best, total, weight, node, totals)
     bins[BIN_N, 0] = count
     bins[BIN_SUM, 0] = total
     bins[BIN_WEIGHT, 0] = weight
@@ -222,6 +237,68 @@ def draw_and_judge(
 
 
 @inlined
+def settle_drawn(
+    score: float, feature: int, cut: int, threshold: float, n_ties: int, node: OpenNode, table: Table, scratch: Scratch
+) -> Candidate:
+    """A test that was chosen: the words of its subset are completed, its threshold does not tear a bin apart."""
+    features, edges = table.features, table.edges
+    n_codes = features[N_CODES, feature]
+    if features[IS_CATEGORICAL, feature] != 0:
+        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
+    if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
+        at = features[OFFSET, feature] - 1
+        last = last_below(edges, at, cut, n_codes, threshold)
+        threshold = max(threshold, edges[HIGH, at + last])
+    return Candidate(score, cut, np.int64(-1), np.int64(1), n_ties, threshold)
+
+
+@inlined
+def try_small_test(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> tuple[bool, Candidate]:
+    """Draw and judge a test in a node of few rows; False where something is missing, or the draw needs the long way."""
+    features, random = table.features, scratch.random
+    lo, hi = node.lo, node.hi
+    unknown = Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
+    if hi - lo > PAIR_ROWS or not is_quick(settings, table.xlogx, scratch.classes):
+        return False, unknown
+    n_steps = count_steps(hi - lo, scratch.classes)
+    n_codes = features[N_CODES, feature]
+    is_subset = features[IS_CATEGORICAL, feature] != 0
+    threshold = 0.5  # between the parts of a category's levels
+    if is_subset:
+        if n_codes > MOST_LEVELS:
+            return False, unknown
+        seen = collect_levels(rows.codes, lo, hi, n_steps, feature, random.column)
+        if seen & (seen - ONE) == NONE:
+            return True, unknown
+        if seen & ONE != NONE:
+            return False, unknown
+        part_levels(
+            n_steps, seen, fold(node.test_key, np.uint64(feature)), random.column, random.values, scratch.levels
+        )
+    else:
+        if n_codes == 0:
+            return True, unknown
+        at = features[OFFSET, feature]
+        low, high, is_missing = load_values(rows.codes, table.edges, lo, hi, n_steps, feature, at, random)
+        if is_missing:
+            return False, unknown
+        if low == high:
+            return True, unknown
+        is_drawn, threshold = draw_value(low, high, node.test_key, feature)
+        if not is_drawn:
+            return False, unknown
+    found = judge_small(best, threshold, node, rows.addends, scratch.totals, random, scratch.classes)
+    if found.cut < 0:
+        return True, found
+    cut = np.int64(1) if is_subset else last_left(n_steps, threshold, random.column, random.values)
+    if is_subset:
+        threshold = np.inf
+    return True, settle_drawn(found.score, feature, cut, threshold, found.n_ties, node, table, scratch)
+
+
+@inlined
 def try_random_test(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
@@ -229,22 +306,19 @@ def try_random_test(
 
     The branch of missing rows is -1 if the feature does not vary here.
     """
-    features, edges = table.features, table.edges
+    features = table.features
+    if not has_given(scratch.given):
+        is_settled, found = try_small_test(best, feature, node, rows, table, settings, scratch)
+        if is_settled:
+            return found
     drawn, found = draw_and_judge(best, feature, node, rows, table, settings, scratch, scratch.given)
     if drawn.n_bins == 0:
         return Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
     if found.cut < 0:
         return found
-    n_codes = features[N_CODES, feature]
     if found.cut == drawn.n_bins - 1:  # known against missing
         if features[IS_CATEGORICAL, feature] != 0:
-            send_all_left(n_codes, scratch.levels)
+            send_all_left(features[N_CODES, feature], scratch.levels)
         return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)
-    threshold = drawn.threshold
-    if features[IS_CATEGORICAL, feature] != 0:
-        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
-    if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
-        at = features[OFFSET, feature] - 1
-        last = last_below(edges, at, drawn.cut, n_codes, threshold)
-        threshold = max(threshold, edges[HIGH, at + last])
-    return Candidate(found.score, drawn.cut, np.int64(-1), found.missing, found.n_ties, threshold)
+    settled = settle_drawn(found.score, feature, drawn.cut, drawn.threshold, found.n_ties, node, table, scratch)
+    return Candidate(settled.score, settled.cut, np.int64(-1), found.missing, settled.n_ties, settled.threshold)

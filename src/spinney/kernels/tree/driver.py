@@ -38,6 +38,7 @@ from spinney._types import (
     STOPPED,
     SUBSET,
     SURROGATE,
+    TARGET,
 )
 
 from ..common.node_layout import pack_test
@@ -206,6 +207,27 @@ def expand(
 
 
 @inlined
+def has_one_class(addends: np.ndarray, lo: int, hi: int, n_classes: int) -> bool:
+    """Whether rows lo .. hi are of one class; two classes go as class times weight."""
+    first = addends[TARGET, lo]
+    for i in range(np.uint64(lo + 1), np.uint64(hi)):
+        target = addends[TARGET, i]
+        if target != first and (n_classes > 2 or target == 0 or first == 0):
+            return False
+    return True
+
+
+@inlined
+def has_one_value(truth: np.ndarray, ids: np.ndarray, lo: int, hi: int) -> bool:
+    """Whether the targets of rows lo .. hi are equal: sums of them are rounded."""
+    first = truth[ids[lo]]
+    for i in range(np.uint64(lo + 1), np.uint64(hi)):
+        if truth[np.uint64(ids[i])] != first:
+            return False
+    return True
+
+
+@inlined
 def add_node(
     child: int,
     depth: int,
@@ -234,13 +256,10 @@ def add_node(
     n = hi - lo
     if depth >= settings.max_depth or n < settings.min_samples_split or n < 2 * settings.min_samples_leaf:
         return np.int64(-1)
-    is_pure = True
-    first = truth[ids[lo]]
-    for i in range(np.uint64(lo + 1), np.uint64(hi)):
-        if truth[np.uint64(ids[i])] != first:
-            is_pure = False
-            break
-    if is_pure:
+    if settings.is_class:
+        if has_one_class(rows.addends, lo, hi, settings.n_classes):
+            return np.int64(-1)
+    elif has_one_value(truth, ids, lo, hi):
         return np.int64(-1)
     state[N_FREE] -= 1
     slot = frontier.free[state[N_FREE]]

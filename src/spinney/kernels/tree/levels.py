@@ -30,7 +30,8 @@ from ..common.structs import (
     ValueUnits,
 )
 from .category_chance import sum_squares
-from .search import draw_feature, restore_order, search
+from .feature_order import draw_feature, restore_order
+from .search import search
 
 
 @door

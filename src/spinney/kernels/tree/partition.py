@@ -22,7 +22,7 @@ from spinney._types import THRESHOLD
 from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
 
-ONE = np.uint64(1)
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @inlined
@@ -31,13 +31,19 @@ def swap_rows(rows: Rows, lo: int, n_front: np.uint64, n_behind: np.uint64, move
     words, addends, ids = rows.words, rows.addends, rows.ids
     middle = np.uint64(lo) + n_front
     n_words = np.uint64(words.shape[1])
+    n_fours = n_words & ~THREE
     n_addends = len(addends)
     for k in range(n_behind):
         i = np.uint64(moves[0, k])
         if i >= middle:
             break
         j = np.uint64(moves[1, n_front - ONE - k])
-        for at in range(n_words):
+        for at in range(np.uint64(0), n_fours, FOUR):  # all loaded, then all stored: four words are moved as one
+            a, b, c, d = words[i, at], words[i, at + ONE], words[i, at + TWO], words[i, at + THREE]
+            e, f, g, h = words[j, at], words[j, at + ONE], words[j, at + TWO], words[j, at + THREE]
+            words[i, at], words[i, at + ONE], words[i, at + TWO], words[i, at + THREE] = e, f, g, h
+            words[j, at], words[j, at + ONE], words[j, at + TWO], words[j, at + THREE] = a, b, c, d
+        for at in range(n_fours, n_words):
             word = words[i, at]
             words[i, at] = words[j, at]
             words[j, at] = word

@@ -57,12 +57,13 @@ from ..common.structs import (
     Table,
 )
 from ..common.thresholds import last_below
-from ..common.ties import bar_above
-from .candidates import cut_between, none_better
+from .candidates import none_better
+from .feature_order import source_of
 from .scan_classes import SQUARES, power_kind, power_step, try_cut
 from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
 from .scan_outputs import judge_outputs
+from .small_tests import count_steps, draw_value, judge_left_classes, judge_left_sums, last_left, load_values
 
 NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
 
@@ -111,63 +112,6 @@ def draw_threshold(
 
 
 @inlined
-def load_values(
-    codes: np.ndarray,
-    edges: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    at: int,
-    column: np.ndarray,
-    values: np.ndarray,
-) -> tuple[float, float, int]:
-    """Copy codes to `column` and the values behind them to `values`; return the lowest, the highest, the missing rows.
-
-    For few rows: their values, all asked for at once, come from memory sooner than a search among all values would end.
-    """
-    low = np.inf
-    high = -np.inf
-    n_missing = np.int64(0)
-    first = np.uint64(lo)
-    j = np.uint64(feature)
-    before = np.uint64(at)
-    last = np.uint64(edges.shape[1] - 1)  # a feature without a known value has no codes
-    for k in range(np.uint64(hi - lo)):
-        code = np.uint64(codes[first + k, j])
-        n_missing += np.int64(code == NONE)
-        value = edges[LOW, min(before + max(code, ONE) - ONE, last)]
-        column[k] = np.int32(code)
-        values[k] = value
-        low = value if value < low else low
-        high = value if value > high else high
-    return low, high, n_missing
-
-
-@inlined
-def mark_left(
-    n: int,
-    low: float,
-    high: float,
-    key: np.uint64,
-    feature: int,
-    column: np.ndarray,
-    values: np.ndarray,
-) -> tuple[int, float]:
-    """Draw a threshold uniform over low .. high; return the last code of the node below it, and the threshold.
-
-    The code is 0 where the draw fails, by infinite values or by a rounding at the upper end.
-    """
-    threshold = low + (high - low) * fraction(fold(key, np.uint64(feature)))
-    if not (threshold >= low and threshold < high):
-        return np.int64(0), threshold
-    cut = np.int32(0)
-    for k in range(np.uint64(n)):
-        code = column[k] if values[k] <= threshold else np.int32(0)
-        cut = code if code > cut else cut
-    return np.int64(cut), threshold
-
-
-@inlined
 def judge_plain(
     best: Candidate, cut: int, node: OpenNode, addends: np.ndarray, column: np.ndarray, totals: np.ndarray
 ) -> Candidate:
@@ -186,21 +130,7 @@ def judge_plain(
         for k in range(np.uint64(n)):
             left += addends[TARGET, first + k] if column[k] <= limit else none
             w_left += addends[WEIGHT, first + k] if column[k] <= limit else none
-    return judge_plain_sums(best, left, w_left, node, totals)
-
-
-@inlined
-def judge_plain_sums(best: Candidate, left: int, w_left: int, node: OpenNode, totals: np.ndarray) -> Candidate:
-    """The same by the sums of branch 0."""
-    weight, total, centre = totals[W_ALL], totals[S_ALL], node.centre
-    wa = np.float64(w_left)
-    wb = np.float64(weight - w_left)
-    a = np.float64(left - centre * w_left)
-    b = np.float64(total - left - centre * (weight - w_left))
-    score = (a * a * wb + b * b * wa) / (wa * wb)
-    if score > bar_above(best.score):
-        return cut_between(score, np.int64(0), np.int64(-1), best.n_ties)
-    return none_better(best)
+    return judge_left_sums(best, left, w_left, node, totals)
 
 
 @inlined
@@ -342,22 +272,16 @@ def judge_squares(
     for k in range(np.uint64(node.hi - node.lo)):
         w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, first + k]
         sums[LEFT, np.uint64(addends[TARGET, first + k])] += w if column[k] <= limit else none
-    w_left = none
-    power_left = none
-    power_right = none
-    for k in range(node.n_present):
-        c = np.uint64(sums[PRESENT, k])
-        left = sums[LEFT, c]
-        right = sums[ALL, c] - left
-        w_left += left
-        power_left += left * left
-        power_right += right * right
-    wa = np.float64(w_left)
-    wb = np.float64(weight - w_left)
-    score = (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
-    if score > bar_above(best.score):
-        return cut_between(score, none, np.int64(-1), best.n_ties)
-    return none_better(best)
+    return judge_left_classes(best, node, sums, weight)
+
+
+@inlined
+def is_quick(settings: Settings, xlogx: np.ndarray, classes: ClassScratch | None) -> bool:
+    """Whether a test of which nothing is missing is judged by what its left branch sums up to, and nothing else."""
+    if classes is None:
+        return settings.is_plain
+    is_free = max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1 and not settings.has_random_ties
+    return is_free and power_kind(settings, xlogx) == SQUARES
 
 
 @inlined
@@ -374,9 +298,7 @@ def judge_classes(
     addends, column = rows.addends, scratch.random.column
     sums, totals = scratch.classes.sums, scratch.totals
     lo, hi, n_present, n_missing = node.lo, node.hi, node.n_present, drawn.n_missing
-    kind = power_kind(settings, xlogx)
-    is_free = max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1 and not settings.has_random_ties
-    if kind == SQUARES and is_free and n_missing == 0:
+    if n_missing == 0 and is_quick(settings, xlogx, scratch.classes):
         totals[N_MISSING] = 0
         return judge_squares(best, drawn.cut, node, addends, column, sums, totals[W_ALL])
     for k in range(n_present):
@@ -577,23 +499,26 @@ def send_all_left(n_levels: int, levels: LevelScratch | None) -> None:
 def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> DrawnTest:
     """Draw a test of a feature; the codes of the node's rows, or the marks of their levels, go to `column`."""
     codes, features, edges = rows.codes, table.features, table.edges
-    column, values = scratch.random.column, scratch.random.values
+    column = scratch.random.column
     lo, hi, key = node.lo, node.hi, node.test_key
     n_codes = features[N_CODES, feature]
     sign = features[MONOTONE, feature]
     is_subset = features[IS_CATEGORICAL, feature] != 0
     cut = np.int64(0)
-    n_missing = np.int64(1)
     threshold = np.inf
     if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
-        low, high, n_missing = load_values(codes, edges, lo, hi, feature, features[OFFSET, feature], column, values)
-        if n_missing == 0:
+        n_steps = count_steps(hi - lo, scratch.classes)
+        at = features[OFFSET, feature]
+        low, high, is_missing = load_values(codes, edges, lo, hi, n_steps, feature, at, scratch.random)
+        if not is_missing:
             if low == high:
-                return DrawnTest(np.int64(0), cut, threshold, np.int64(0), n_missing, sign)
-            cut, threshold = mark_left(hi - lo, low, high, key, feature, column, values)
-    if cut > 0:
-        return DrawnTest(np.int64(2), cut, threshold, np.int64(0), n_missing, sign)
-    lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
+                return DrawnTest(np.int64(0), cut, threshold, np.int64(0), np.int64(0), sign)
+            is_drawn, threshold = draw_value(low, high, key, feature)
+            if is_drawn:
+                cut = last_left(n_steps, threshold, column, scratch.random.values)
+                return DrawnTest(np.int64(2), cut, threshold, np.int64(0), np.int64(0), sign)
+    source, first, j = source_of(feature, lo, rows)
+    lowest, highest, n_missing = find_range(source, first, first + hi - lo, j, column)
     if highest == 0 or (lowest == highest and n_missing == 0):
         return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)
     n_bins = np.int64(2 if lowest < highest else 1)

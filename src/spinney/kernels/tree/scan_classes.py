@@ -51,6 +51,7 @@ from ..common.structs import (
 )
 from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between, none_better
+from .feature_order import source_of
 from .given_sums import has_given
 
 LARGE_MASK = 0xFFFFFFFF
@@ -215,16 +216,19 @@ def fill_histogram(
     Missing rows end in sums[MISSING] and `totals`; their sums are emptied. With weights of 1 the counts stay
     0: a code's classes add up to its rows.
     """
-    codes, addends = rows.codes, rows.addends
-    lo, hi = node.lo, node.hi
+    addends = rows.addends
+    codes, begin, column = source_of(feature, node.lo, rows)
+    lo = np.uint64(node.lo)
+    first = np.uint64(begin)
+    j = np.uint64(column)
     wide = np.uint64(n_classes + 1)
     if len(addends) == 1:
-        for i in range(np.uint64(lo), np.uint64(hi)):
-            histogram[np.uint64(codes[i, np.uint64(feature)]) * wide + np.uint64(addends[TARGET, i])] += 1
+        for k in range(np.uint64(node.hi - node.lo)):
+            histogram[np.uint64(codes[first + k, j]) * wide + np.uint64(addends[TARGET, lo + k])] += 1
     else:
-        for i in range(np.uint64(lo), np.uint64(hi)):
-            at = np.uint64(codes[i, np.uint64(feature)]) * wide
-            histogram[at + np.uint64(addends[TARGET, i])] += addends[WEIGHT, i]
+        for k in range(np.uint64(node.hi - node.lo)):
+            at = np.uint64(codes[first + k, j]) * wide
+            histogram[at + np.uint64(addends[TARGET, lo + k])] += addends[WEIGHT, lo + k]
             histogram[at + np.uint64(n_classes)] += 1
     take_missing_sums(node, n_classes, len(addends) == 1, histogram, sums, totals)
 

@@ -76,6 +76,15 @@ from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .candidates import none_better
 from .drawn_tests import try_random_test
+from .feature_order import (
+    constant_bit,
+    draw_feature,
+    fetch_codes,
+    forget_codes,
+    is_fetched,
+    restore_order,
+    source_of,
+)
 from .gain_ratio import pick_ratio, propose, split_information
 from .given_sums import has_given, is_lacking, list_node_bins, total_classes, total_moments
 from .medians import open_medians
@@ -86,44 +95,12 @@ from .scan_medians import scan_levels_by_medians, scan_number_by_medians
 from .scan_moments import blur_known, scan_keys, scan_moments
 from .scan_outputs import open_outputs, scan_levels_of_outputs, scan_number_of_outputs
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
+from .small_tests import pad_addends
 from .subsets import keep_subset, scan_category
 
 ONE = np.uint64(1)
 FEW_CODES = 16  # a histogram is worth its while whatever the node's size
 DRAWS, TIES, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(9)  # parts of a node's key
-
-
-# --- The order of the features --------------------------------------------------------------------------------------
-
-
-@inlined
-def draw_feature(permutation: np.ndarray, places: np.ndarray, k: int, key: np.uint64) -> int:
-    """Swap entry k of the permutation with one drawn from k on, and note where it was; return the new entry."""
-    word = fold(key, np.uint64(k >> 1))  # 32 bits for each of two draws
-    half = (word >> np.uint64(32)) if k & 1 else (word & np.uint64(0xFFFFFFFF))
-    at = k + np.int64((half * np.uint64(len(permutation) - k)) >> np.uint64(32))
-    feature = np.int64(permutation[at])
-    permutation[at] = permutation[k]
-    permutation[k] = feature
-    places[k] = at
-    return feature
-
-
-@inlined
-def restore_order(permutation: np.ndarray, places: np.ndarray, n_drawn: int) -> None:
-    """Undo the draws: the next node's depend on nothing but its key."""
-    for k in range(n_drawn):
-        last = n_drawn - 1 - k
-        at = places[last]
-        feature = permutation[at]
-        permutation[at] = permutation[last]
-        permutation[last] = feature
-
-
-@inlined
-def constant_bit(feature: int) -> np.uint64:
-    """The bit of a feature among those that do not vary; 0 beyond the first 64."""
-    return ONE << np.uint64(feature) if feature < 64 else np.uint64(0)
 
 
 # --- One feature ----------------------------------------------------------------------------------------------------
@@ -147,7 +124,8 @@ def scan_numeric(
     n_codes = features[N_CODES, feature]
     if packed is not None:
         if node.is_packed:
-            lowest, highest = load_column(rows.codes, lo, hi, feature, packed.column)
+            codes, first, at = source_of(feature, lo, rows)
+            lowest, highest = load_column(codes, first, first + hi - lo, at, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
                 return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.histogram)
@@ -195,7 +173,8 @@ def scan_numeric_classes(
     """The same for three classes or more."""
     if packed is not None:
         if node.is_packed:
-            lowest, highest = load_column(rows.codes, node.lo, node.hi, feature, packed.column)
+            codes, first, at = source_of(feature, node.lo, rows)
+            lowest, highest = load_column(codes, first, first + node.hi - node.lo, at, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 scratch.totals[N_MISSING] = 0
                 return scan_many_classes(best, lowest, highest, node, scratch)
@@ -435,6 +414,7 @@ def open_node(
     state = frontier.state
     key = np.uint64(frontier.key[slot])
     is_packed, power = pack_node(lo, hi, n_present, rows.addends, scratch.classes, scratch.packed)
+    pad_addends(rows.addends, lo, hi, scratch.random, scratch.classes)
     is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
     list_lo = state[LIST_LO] if is_covered else np.int64(-1)
     lower, upper = frontier.lower[slot], frontier.upper[slot]
@@ -500,6 +480,9 @@ def search(
     n_ties = np.int64(0)
     blur = 0.0
     constant = np.uint64(frontier.constant[slot])
+    has_fetched = is_fetched(lo, hi, rows, settings) and not has_given(scratch.given)
+    if has_fetched:
+        fetch_codes(lo, hi, constant, settings.n_try, draw_key, rows, permutation, places)
     # by ratio each feature proposes its test of largest gain; a last step searches that of largest ratio again
     for k in range(n_features + 1 if is_ratio else n_features):
         if control[CONTROL_STOP] != 0:
@@ -566,6 +549,8 @@ def search(
             missing = np.int64(2) if by_known else found.missing  # behind the others until their surrogates are known
             cut_value = found.threshold if settings.is_random else np.float64(found.following)
             write_test(slot, feature, kind, cut, missing if has_missing else -1, n_branches, cut_value, frontier)
+    if has_fetched:
+        forget_codes(rows)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
     frontier.constant[slot] = np.int64(constant)

@@ -1,0 +1,106 @@
+"""The order in which a node tries its features, and their codes side by side where a node is large.
+
+A large node reads a code of every row for each feature that it tries, a line of the cache each: what its rows hold of
+the features that it will try first is copied in one pass, to rows of a few codes that are read in sequence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import AHEAD_BYTES
+
+from ..common.rng import fold
+from ..common.structs import Rows, Settings
+
+ONE = np.uint64(1)
+BLOCK_ROWS = 64  # of a pass: each feature reads them from the first cache
+
+
+@inlined
+def draw_feature(permutation: np.ndarray, places: np.ndarray, k: int, key: np.uint64) -> int:
+    """Swap entry k of the permutation with one drawn from k on, and note where it was; return the new entry."""
+    word = fold(key, np.uint64(k >> 1))  # 32 bits for each of two draws
+    half = (word >> np.uint64(32)) if k & 1 else (word & np.uint64(0xFFFFFFFF))
+    at = k + np.int64((half * np.uint64(len(permutation) - k)) >> np.uint64(32))
+    feature = np.int64(permutation[at])
+    permutation[at] = permutation[k]
+    permutation[k] = feature
+    places[k] = at
+    return feature
+
+
+@inlined
+def restore_order(permutation: np.ndarray, places: np.ndarray, n_drawn: int) -> None:
+    """Undo the draws: the next node's depend on nothing but its key."""
+    for k in range(n_drawn):
+        last = n_drawn - 1 - k
+        at = places[last]
+        feature = permutation[at]
+        permutation[at] = permutation[last]
+        permutation[last] = feature
+
+
+@inlined
+def constant_bit(feature: int) -> np.uint64:
+    """The bit of a feature among those that do not vary; 0 beyond the first 64."""
+    return ONE << np.uint64(feature) if feature < 64 else np.uint64(0)
+
+
+@inlined
+def is_fetched(lo: int, hi: int, rows: Rows, settings: Settings) -> bool:
+    """Whether the codes of a node's features are copied before they are tried."""
+    n_bytes = 2 * (hi - lo) * rows.codes.shape[1]
+    return settings.is_shuffled and n_bytes > AHEAD_BYTES and hi - lo <= len(rows.ahead)
+
+
+@kernel
+def fetch_codes(
+    lo: int,
+    hi: int,
+    constant: np.uint64,
+    n_try: int,
+    draw_key: np.uint64,
+    rows: Rows,
+    permutation: np.ndarray,
+    places: np.ndarray,
+) -> None:
+    """Copy the codes of the features that rows lo .. hi will be searched by first, as far as there is room."""
+    codes, ahead, ahead_of = rows.codes, rows.ahead, rows.ahead_of
+    most = min(np.int64(ahead.shape[1]), n_try)
+    n = np.int64(0)
+    n_drawn = np.int64(0)
+    while n < most and n_drawn < len(permutation):
+        feature = draw_feature(permutation, places, n_drawn, draw_key)
+        n_drawn += 1
+        if constant & constant_bit(feature) == 0:
+            ahead_of[feature] = n
+            n += 1
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    while first < end:
+        last = min(first + np.uint64(BLOCK_ROWS), end)
+        for k in range(n_drawn):  # drawn features stand at the head of the permutation
+            feature = np.uint64(permutation[k])
+            if ahead_of[feature] >= 0:
+                at = np.uint64(ahead_of[feature])
+                for i in range(first, last):
+                    ahead[i - np.uint64(lo), at] = codes[i, feature]
+        first = last
+    restore_order(permutation, places, n_drawn)
+
+
+@kernel
+def forget_codes(rows: Rows) -> None:
+    """Forget the codes that were copied, once a node is searched."""
+    for feature in range(len(rows.ahead_of)):
+        rows.ahead_of[feature] = -1
+
+
+@inlined
+def source_of(feature: int, lo: int, rows: Rows) -> tuple[np.ndarray, int, int]:
+    """Where the codes of a feature are for rows from `lo` on: an array, its first row for them, and its column."""
+    if rows.ahead_of[feature] >= 0:
+        return rows.ahead, np.int64(0), np.int64(rows.ahead_of[feature])
+    return rows.codes, np.int64(lo), np.int64(feature)

@@ -1,0 +1,155 @@
+"""Memory of a binary tree under way: nodes, open nodes, and scratch that kernels only write to pass on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import (
+    AHEAD_BYTES,
+    CODE,
+    CONTROL_SIZE,
+    IS_CATEGORICAL,
+    MAX_CODES,
+    MOST_BRANCHES,
+    N_CODES,
+    N_FREE,
+    PAIR_LANES,
+    PAIR_ROWS,
+    STATE_SIZE,
+    SUM,
+    SUMS_PER_ROW,
+)
+from spinney.kernels.common.structs import (
+    Children,
+    Frontier,
+    MedianScratch,
+    Nodes,
+    PackedScratch,
+    RandomScratch,
+    Settings,
+)
+from spinney.table.fixed_point import Target
+
+MAX_SUMS = 1 << 26
+AHEAD_FEATURES = 8  # whose codes a large node fetches at once
+
+
+def count_sums(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
+    """Sums in the largest histogram of a tree; see `kernels.common.bins` and `kernels.tree.scan_classes`."""
+    is_categorical = features[IS_CATEGORICAL] != 0
+    if is_moments:
+        return (int(features[N_CODES].max(initial=1)) + 1) * (2 if settings.is_unit else 4)
+    sizes = (features[N_CODES] + 1) * (settings.n_classes + 1)
+    numeric = sizes[~is_categorical & (sizes <= SUMS_PER_ROW * n_rows)]
+    n_sums = int(max(numeric.max(initial=1), sizes[is_categorical].max(initial=1)))
+    if n_sums > MAX_SUMS:
+        message = (
+            f"a categorical feature and {settings.n_classes} classes need a table of {n_sums} sums, "
+            f"more than {MAX_SUMS}; merge rare levels or rare classes"
+        )
+        raise ValueError(message)
+    return n_sums
+
+
+def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
+    """Copy `old` to the head of a zeroed array with n entries along the last axis."""
+    new = np.zeros((*old.shape[:-1], n), old.dtype)
+    new[..., : old.shape[-1]] = old
+    return new
+
+
+def make_packed(n_rows: int) -> PackedScratch:
+    """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed into 32 bits: see `PackedScratch`."""
+    n = min(n_rows, MAX_CODES) + PAIR_LANES
+    return PackedScratch(
+        addends=np.zeros(n, np.int32),
+        column=np.zeros(n, np.int32),
+        pair_sums=np.zeros(PAIR_ROWS, np.int32),
+        pair_scores=np.zeros(PAIR_ROWS),
+        bucket_keys=np.empty((2, n), np.uint32),
+    )
+
+
+def make_random(n_codes: int) -> RandomScratch:
+    """Scratch memory for random tests of nodes of so many rows, or codes: see `RandomScratch`."""
+    column = np.zeros(max(n_codes, PAIR_ROWS), np.int32)
+    return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
+
+
+def make_nodes(room: int, n_words: int) -> Nodes:
+    """Room for nodes, and for the words of their subsets."""
+    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
+    return Nodes._make([*ints, *floats, subsets])
+
+
+def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
+    """The same nodes in more room."""
+    *arrays, subsets = nodes
+    return Nodes._make([*(enlarge(x, room) for x in arrays), enlarge(subsets, n_words)])
+
+
+def make_frontier(n_slots: int) -> Frontier:
+    """Room for open nodes, none of which is taken."""
+    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
+    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
+    state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
+    frontier = Frontier._make([*ints, *floats, state, control, children])
+    clear_frontier(frontier)
+    return frontier
+
+
+def clear_frontier(frontier: Frontier) -> None:
+    """Take no slot, and forget what the driver has counted."""
+    n_slots = len(frontier.queue)
+    frontier.state[:] = 0
+    frontier.state[N_FREE] = n_slots
+    frontier.free[:] = np.arange(n_slots - 1, -1, -1)
+
+
+def enlarge_frontier(frontier: Frontier) -> Frontier:
+    """Twice the slots."""
+    slots: list[NDArray[Any]] = list(frontier[:-3])
+    n_old, state = len(frontier.queue), frontier.state
+    n_free = int(state[N_FREE])
+    new = Frontier._make([*(enlarge(x, 2 * n_old) for x in slots), *frontier[-3:]])
+    new.free[n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
+    state[N_FREE] = n_free + n_old
+    return new
+
+
+def make_ahead(
+    codes: NDArray[np.uint16], n_held: int, settings: Settings, *, is_read: bool
+) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """Room for the codes that large nodes fetch before they try features, see `Rows`; is_read: by a search."""
+    is_large = is_read and settings.is_shuffled and codes.nbytes > AHEAD_BYTES
+    shape = n_held if is_large else 1, min(settings.n_try, AHEAD_FEATURES)
+    return np.empty(shape, CODE), np.full(codes.shape[1], -1, np.int64)
+
+
+def make_medians(target: Target, most_listed: int, n_rows: int, n_codes: int) -> MedianScratch:
+    """Scratch memory for the absolute error, and the ranks of the targets."""
+    value, weight, level = np.zeros((3, n_rows + 2), SUM)
+    before, after = np.zeros((2, n_rows + 2), np.int32)
+    place, row, order = np.empty((3, n_rows), np.int32)
+    errors, middles = np.zeros((2, 4, max(n_codes, 2)))
+    return MedianScratch(
+        ranks=target.ranks(),
+        keys=np.empty((2, n_rows), np.uint64),
+        place=place,
+        listed=np.empty(max(most_listed, 1), np.int32),
+        row=row,
+        value=value,
+        weight=weight,
+        level=level,
+        before=before,
+        after=after,
+        order=order,
+        errors=errors,
+        middles=middles,
+        start=np.zeros(3, SUM),
+        whole=np.zeros(1),
+        blur=np.zeros(1),
+    )
