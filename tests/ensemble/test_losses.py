@@ -14,11 +14,11 @@ from sklearn._loss import loss as peer
 
 from fast import compiled
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
+from spinney.ensemble.custom_loss import Custom
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.links import LINKS, respond, respond_one
 from spinney.ensemble.loss_names import make_loss
 from spinney.ensemble.losses import (
-    Custom,
     Loss,
     RoundRows,
     Softmax,

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spinney.ensemble.custom_loss import Custom, Function
 from spinney.ensemble.losses import (
     AbsoluteError,
-    Custom,
     Exponential,
-    Function,
     Gamma,
     Huber,
     LogLoss,

@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from spinney._warnings import warn
+from spinney.ensemble.custom_loss import Custom
 from spinney.ensemble.loss_names import make_loss
-from spinney.ensemble.losses import Custom, Loss
+from spinney.ensemble.losses import Loss
 from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, kinds_of, take_fitted
 from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save
