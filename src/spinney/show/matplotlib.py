@@ -175,15 +175,13 @@ def draw_points(mark: Points, ax: Any) -> None:
     if len(mark.x) > MAX_MARKERS:
         ax.scatter(mark.x, mark.y, s=6, color=colour, alpha=0.35, linewidths=0, label=label(mark))
         return
-    ax.plot(
-        mark.x, mark.y, linestyle="", marker_of=marker_of(mark.series), markersize=5, color=colour, label=label(mark)
-    )
+    ax.plot(mark.x, mark.y, linestyle="", marker=marker_of(mark.series), markersize=5, color=colour, label=label(mark))
     for k, pair in enumerate(mark.x_ends or ()):
         if pair is not None:
-            ax.plot(pair, (mark.y[k], mark.y[k]), color=colour, linewidth=1.2, marker_of="|", markersize=5)
+            ax.plot(pair, (mark.y[k], mark.y[k]), color=colour, linewidth=1.2, marker="|", markersize=5)
     for k, pair in enumerate(mark.y_ends or ()):
         if pair is not None:
-            ax.plot((mark.x[k], mark.x[k]), pair, color=colour, linewidth=1.2, marker_of="_", markersize=5)
+            ax.plot((mark.x[k], mark.x[k]), pair, color=colour, linewidth=1.2, marker="_", markersize=5)
 
 
 def draw_bars(mark: Bars, ax: Any, place: int, n_bars: int) -> None:
@@ -194,7 +192,7 @@ def draw_bars(mark: Bars, ax: Any, place: int, n_bars: int) -> None:
     ends: Ends = mark.ends or ()
     for middle, pair in zip(middles, ends, strict=mark.ends is not None):
         if pair is not None:
-            ax.plot(pair, (middle, middle), color=LIGHT.soft, linewidth=1.2, marker_of="|", markersize=5)
+            ax.plot(pair, (middle, middle), color=LIGHT.soft, linewidth=1.2, marker="|", markersize=5)
 
 
 def draw_rows(mark: RowStrip, ax: Any) -> None:
