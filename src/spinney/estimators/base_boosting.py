@@ -7,7 +7,7 @@ import time
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -674,19 +674,25 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         The leaves hold what a round adds to raw scores, the learning rate included: `init_` and the predictions of
         the trees of a column add up to `decision_function`. The impurity of a node is the gain of all tests below it.
         """
-        fitted = self._find_fitted()
-        trees = np.empty((fitted.n_rounds, fitted.trees_per_round), object)
-        for t in range(trees.size):
-            cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)
-            tree = take_estimator_tree(fitted, t)
-            trees.flat[t] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
-        return trees
+        return cast("NDArray[Any]", self[:])
 
     def __len__(self) -> int:
         return self._find_fitted().n_rounds
 
     def __getitem__(self, place: Any) -> Any:
-        return self.estimators_[place]
+        """Trees by their place in `estimators_`; the others are not made."""
+        fitted = self._find_fitted()
+        shape = (fitted.n_rounds, fitted.trees_per_round)
+        wanted = np.arange(math.prod(shape)).reshape(shape)[place]
+        trees = np.empty(wanted.shape, object)
+        for k, t in enumerate(wanted.flat):
+            cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)
+            tree = take_estimator_tree(fitted, int(t))
+            trees.flat[k] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
+        return trees[()]  # one tree, where one is meant
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter(self.estimators_)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
