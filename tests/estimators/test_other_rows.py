@@ -258,3 +258,21 @@ def test_trees_of_times_are_not_scored_on_rows_that_they_have_not_seen():
     ):
         model.fit(FIRST[0], times[1])
     assert model.oob_score_ == before
+
+
+@pytest.mark.filterwarnings("ignore:Warm-start fitting")
+@pytest.mark.parametrize("n_more", [0, 2])
+@pytest.mark.parametrize("kind", [RandomForestRegressor, GradientBoostingRegressor, RandomForestSurvival])
+def test_columns_may_get_names_or_lose_them(kind, n_more, tmp_path):
+    frame = FIRST[0][["a", "c"]]
+    y = 1.0 + FIRST[1]
+    for first, second in ((frame.to_numpy(), frame), (frame, frame.to_numpy())):
+        model = kind(n_estimators=3, warm_start=True, random_state=0).fit(first, y)
+        model.set_params(n_estimators=3 + n_more).fit(second, y)
+        model.save_model(tmp_path / "model.spn")
+        is_old = n_more == 0 and kind is not GradientBoostingRegressor  # a table that nothing is learnt from names none
+        new = first if is_old else second
+        assert hasattr(model, "feature_names_in_") == isinstance(new, pd.DataFrame)
+        for again in (load_model(tmp_path / "model.spn"), pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(again.predict(new), model.predict(new))
+            assert again.forest_.legend == model.forest_.legend

@@ -39,6 +39,7 @@ from spinney.estimators.boosting_parts import (
     compare_outputs,
     join_curves,
     make_fitted_boosting,
+    name_columns,
     refuse_clashes,
     refuse_vectors,
 )
@@ -277,7 +278,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         monitor = Monitor(loss, y, weight, sets, metric, rule, callbacks, int(self.verbose))
         forest = None
         if old is not None:
-            forest = old.forest
+            forest = name_columns(old.forest, data.table.schema)
             monitor.replay(n_old, add_rounds_of(old.forest), data.table.values(data.keep), raw)
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         curve: OutOfBagCurve | None = None
@@ -680,7 +681,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         return self._find_fitted().n_rounds
 
     def __getitem__(self, place: Any) -> Any:
-        """Trees by their place in `estimators_`; the others are not made."""
         fitted = self._find_fitted()
         shape = (fitted.n_rounds, fitted.trees_per_round)
         wanted = np.arange(math.prod(shape)).reshape(shape)[place]
