@@ -107,3 +107,7 @@ def test_the_first_rounds_are_lightgbms():
     for n_rounds, is_near in ((3, True), (4, False)):  # then each draws its own rows
         off = np.abs(model.predict(X, n_rounds=n_rounds) - peer.predict(X, num_iteration=n_rounds)).max()
         assert bool(off < 1e-5) is is_near
+
+
+def test_rounds_on_all_rows_may_be_more_than_anyone_counts():
+    assert GradientSampling(9, 6, 0, 1e-320).takes_all(10**9)

@@ -225,3 +225,25 @@ def test_models_that_cannot_begin_are_refused(init, error, words):
     X, y = table(2)
     with pytest.raises(error, match=words):
         GradientBoostingClassifier(init=init, **WHOLE).fit(X, y, np.arange(1.0, len(y) + 1))
+
+
+def test_models_have_a_length_places_and_turns_and_are_true():
+    X, y = table(3)
+    assert GradientBoostingClassifier(**WHOLE)  # as before a fit, so that `model or default` is the model
+    assert spinney.RandomForestClassifier()
+    model = GradientBoostingClassifier(**WHOLE).fit(X, y)
+    trees = model.estimators_
+    assert len(model) == len(trees) == len(list(model))
+    for place in (0, -1, (1, 2), slice(2, 4), (slice(None), 1), [0, 3]):
+        found, expected = (np.ravel(np.array(each, object)) for each in (model[place], trees[place]))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    assert isinstance(model[1, 2], CARTRegressor)
+    with pytest.raises(IndexError):
+        model[len(model)]
+
+
+def test_seeds_are_those_that_files_hold():
+    X, y = table(2)
+    with pytest.raises(ValueError, match="The 'random_state' parameter of GradientBoostingClassifier must be"):
+        GradientBoostingClassifier(**{**WHOLE, "random_state": 2**40}).fit(X, y)

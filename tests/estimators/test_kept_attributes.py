@@ -87,6 +87,7 @@ OUT_OF_RANGE = {  # name: the right type and a wrong value, made from the right 
     "_y": shorten,
     "_weight": lambda _: np.full(saved_models.N_ROWS, -1.0),
     "_members": lambda _: [],
+    "_n_before": lambda _: 0,
     "oob_curve_": lambda _: np.zeros(99),
     "_oob_votes": shorten,
     "_oob_n_votes": shorten,

@@ -112,6 +112,8 @@ def test_what_needs_the_bags_of_all_trees_is_refused():
     for ask in (
         lambda: model.importance("permutation", X, y),
         lambda: model.check_importance(X, y),
+        lambda: model.predict_interval(NEW),
+        lambda: model.predict_quantiles(NEW, 0.5),
         lambda: model.predict_interval(NEW, train=(X, y)),
         lambda: model.predict_quantiles(NEW, train=(X, y)),
         lambda: model.predict_variance(NEW, "jackknife"),
@@ -230,3 +232,47 @@ def test_members_grow_again_by_their_seeds(kind):
         np.testing.assert_array_equal(again.tree_.arrays.test, member.tree_.arrays.test)
     with pytest.raises(ValueError, match="random_state"):
         clone(member).set_params(random_state=2**63).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:Warm-start fitting")
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1), (2, 3)])
+@pytest.mark.parametrize("n_trees", [3, 5])
+def test_other_outputs_are_refused(kind, first, second, n_trees):
+    (X, y), (X2, y2) = FIRST, SECOND
+    outputs, others = np.stack([y] * first, axis=1).squeeze(), np.stack([y2] * second, axis=1).squeeze()
+    model = kind(3, warm_start=True, random_state=0).fit(X, outputs).set_params(n_estimators=n_trees)
+    before = model.predict(NEW)
+    with pytest.raises(ValueError, match=f"y has {second} columns, and had {first}"):
+        model.fit(X2, others)
+    np.testing.assert_array_equal(model.predict(NEW), before)
+
+
+def test_trees_of_times_are_not_scored_on_rows_that_they_have_not_seen():
+    times = [np.exp(np.random.default_rng(seed).normal(size=80)) for seed in (0, 1)]
+    model = RandomForestSurvival(20, warm_start=True, oob_score=True, random_state=0).fit(FIRST[0], times[0])
+    before = model.oob_score_
+    with (
+        pytest.warns(UserWarning, match="does not fit new trees"),
+        pytest.raises(ValueError, match="oob_score=True needs the rows that the trees were grown on"),
+    ):
+        model.fit(FIRST[0], times[1])
+    assert model.oob_score_ == before
+
+
+@pytest.mark.filterwarnings("ignore:Warm-start fitting")
+@pytest.mark.parametrize("n_more", [0, 2])
+@pytest.mark.parametrize("kind", [RandomForestRegressor, GradientBoostingRegressor, RandomForestSurvival])
+def test_columns_may_get_names_or_lose_them(kind, n_more, tmp_path):
+    frame = FIRST[0][["a", "c"]]
+    y = 1.0 + FIRST[1]
+    for first, second in ((frame.to_numpy(), frame), (frame, frame.to_numpy())):
+        model = kind(n_estimators=3, warm_start=True, random_state=0).fit(first, y)
+        model.set_params(n_estimators=3 + n_more).fit(second, y)
+        model.save_model(tmp_path / "model.spn")
+        is_old = n_more == 0 and kind is not GradientBoostingRegressor  # a table that nothing is learnt from names none
+        new = first if is_old else second
+        assert hasattr(model, "feature_names_in_") == isinstance(new, pd.DataFrame)
+        for again in (load_model(tmp_path / "model.spn"), pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(again.predict(new), model.predict(new))
+            assert again.forest_.legend == model.forest_.legend

@@ -442,3 +442,9 @@ def test_names_of_rpart_and_weka_are_known():
             kind(**{foreign: 1})
     with pytest.raises(TypeError, match=r"has no parameter 'subtreeRaising'\. It has criterion"):
         CARTRegressor(subtreeRaising=True)  # which has none
+
+
+def test_folds_take_the_seed_of_a_member():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    tree, again = (CARTRegressor(ccp_alpha="cv", random_state=2**40 + 5).fit(X, X[:, 0]) for _ in range(2))
+    np.testing.assert_array_equal(tree.predict(X), again.predict(X))

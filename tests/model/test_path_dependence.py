@@ -120,6 +120,9 @@ def test_what_recursion_cannot_do_names_brute_force():
     begun = GradientBoostingRegressor(init=CARTRegressor(max_depth=1), **ROUNDS).fit(X, y)
     with pytest.warns(UserWarning, match="non-constant init predictor"):
         partial_dependence(begun, X, [0], method="recursion")
+    counted = GradientBoostingRegressor(loss="poisson", **ROUNDS).fit(X, np.exp(y))
+    with pytest.raises(ValueError, match="are logarithms of predictions: use method='brute'"):
+        partial_dependence(counted, X, [0])
     dated = pd.DataFrame({"a": X[:, 0], "day": pd.date_range("2020-01-01", periods=len(y))})
     model = RandomForestRegressor(2, random_state=0).fit(dated, y)
     with pytest.raises(ValueError, match="X has dates: use method='brute'"):

@@ -443,3 +443,20 @@ def test_a_damaged_pickle_is_refused():
     damaged[:, 1] |= np.uint64(1 << 62)
     with pytest.raises(ValueError, match="node"):
         clone(model).__setstate__({**state, "arrays": {**state["arrays"], name: damaged}})
+
+
+class TreeWithAState(spinney.CARTClassifier):
+    """A class of a user's, whose state is its attributes."""
+
+    def __getstate__(self):
+        return vars(self).copy()
+
+
+def test_a_class_with_a_state_of_its_own_is_restored_and_checked():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 3
+    model = TreeWithAState(max_depth=3).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert pickle.loads(pickle.dumps(TreeWithAState())).get_params() == TreeWithAState().get_params()
+    with pytest.raises(ValueError, match="n_classes_"):
+        clone(model).__setstate__({**vars(model), "n_classes_": 7})

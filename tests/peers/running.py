@@ -52,6 +52,8 @@ FILES = (
     "metrics/tests/test_score_objects.py",
     "model_selection/tests/test_classification_threshold.py",
     "model_selection/tests/test_plot.py",
+    "semi_supervised/tests/test_self_training.py",
+    "tests/test_base.py",
     "tests/test_calibration.py",
     "tests/test_multiclass.py",
     "tests/test_multioutput.py",

@@ -1,9 +1,11 @@
 """scikit-learn's own tests with our classes in the place of its own: what does not pass is listed, with the reason."""
 
+import tomllib
+
 import pytest
 import sklearn
 
-from peers.running import FILES, KINDS, compare, match, read_expected, run_file
+from peers.running import FILES, KINDS, ROOT, compare, match, read_expected, run_file
 
 VERSION = "1.9"  # whose tests the list is about
 
@@ -29,6 +31,15 @@ def test_the_list_has_kinds_reasons_and_names():
     names = [test for _, _, tests in expected for test in tests]
     assert len(names) == len(set(names))
     assert {name.partition("::")[0] for name in names} <= set(FILES)
+
+
+def test_the_page_tells_every_decision():
+    """By words that stand in it once or more."""
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    reasons = tomllib.loads((ROOT / "tests" / "peers" / "expected.toml").read_text(encoding="utf-8"))["reason"]
+    decisions = [reason for reason in reasons if reason["kind"] == "decision"]
+    assert decisions
+    assert not [reason["why"] for reason in decisions if not reason.get("told") or reason["told"] not in page]
 
 
 @pytest.mark.parametrize(

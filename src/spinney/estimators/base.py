@@ -150,6 +150,10 @@ class Estimator(BaseEstimator, Generic[Model]):
         tags.input_tags.categorical = True
         return tags
 
+    def __bool__(self) -> bool:
+        """True, whatever the length: `model or default` is asked of models that are not fitted, too."""
+        return True
+
     # --- the model ---
 
     def _count_outputs(self) -> int:

@@ -7,7 +7,7 @@ import time
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -39,6 +39,7 @@ from spinney.estimators.boosting_parts import (
     compare_outputs,
     join_curves,
     make_fitted_boosting,
+    name_columns,
     refuse_clashes,
     refuse_vectors,
 )
@@ -277,7 +278,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         monitor = Monitor(loss, y, weight, sets, metric, rule, callbacks, int(self.verbose))
         forest = None
         if old is not None:
-            forest = old.forest
+            forest = name_columns(old.forest, data.table.schema)
             monitor.replay(n_old, add_rounds_of(old.forest), data.table.values(data.keep), raw)
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         curve: OutOfBagCurve | None = None
@@ -674,19 +675,24 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         The leaves hold what a round adds to raw scores, the learning rate included: `init_` and the predictions of
         the trees of a column add up to `decision_function`. The impurity of a node is the gain of all tests below it.
         """
-        fitted = self._find_fitted()
-        trees = np.empty((fitted.n_rounds, fitted.trees_per_round), object)
-        for t in range(trees.size):
-            cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)
-            tree = take_estimator_tree(fitted, t)
-            trees.flat[t] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
-        return trees
+        return cast("NDArray[Any]", self[:])
 
     def __len__(self) -> int:
         return self._find_fitted().n_rounds
 
     def __getitem__(self, place: Any) -> Any:
-        return self.estimators_[place]
+        fitted = self._find_fitted()
+        shape = (fitted.n_rounds, fitted.trees_per_round)
+        wanted = np.arange(math.prod(shape)).reshape(shape)[place]
+        trees = np.empty(wanted.shape, object)
+        for k, t in enumerate(wanted.flat):
+            cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)
+            tree = take_estimator_tree(fitted, int(t))
+            trees.flat[k] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
+        return trees[()]  # one tree, where one is meant
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter(self.estimators_)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -18,9 +18,10 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
         name: SHARED_CONSTRAINTS[name]
         for name in (
             *("max_depth", "min_samples_split", "min_weight_fraction_leaf"),
-            *("monotonic_cst", "categorical_features", "date_features", "random_state"),
+            *("monotonic_cst", "categorical_features", "date_features"),
         )
     },
+    "random_state": ["random_state"],
     "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTOMATIC],
     "n_estimators": [Interval(Integral, 1, None, closed="left"), AUTOMATIC],
     "effort": [Interval(Real, 0.0, None, closed="neither")],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._warnings import warn
+from spinney.estimators.training import make_legend
 from spinney.estimators.warm_starts import find_other_classes, find_other_columns
 from spinney.model.boosted_scores import add_rounds
 from spinney.model.container import BrokenFileError
@@ -71,6 +73,14 @@ def join_curves(old: FittedBoosting | None, new: OutOfBagCurve | None, n_rounds:
             curve[n_rounds - len(measured) :] = measured
         curves.append(curve)
     return OutOfBagScores(*curves)
+
+
+def name_columns(forest: Forest, schema: Schema) -> Forest:
+    """The trees of the rounds there are, by the names that the columns of a fit have; a table without may get some."""
+    legend = forest.legend
+    if legend is None or legend.features == schema.names:
+        return forest
+    return replace(forest, legend=make_legend(schema, None, np.array(legend.has_missing)))
 
 
 def find_difference(

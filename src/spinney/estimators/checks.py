@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
+from spinney.estimators.kept import VALUE
 from spinney.estimators.scanned import is_scanned
 from spinney.scale.cluster.collections import is_collection
 from spinney.table.columns import Categories, Columns, is_missing_type, match_names, open_columns
@@ -38,14 +39,18 @@ MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far fr
 
 @contextlib.contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if what follows fails: a refused or interrupted refit keeps the old model."""
-    before = dict(vars(estimator))
+    """Leave an estimator as it was if what follows fails: a refused or interrupted refit keeps the old model.
+
+    So does a warm start that has learnt nothing: names and classes stay those of the model, too.
+    """
+    before, is_new = dict(vars(estimator)), False
     try:
         yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+        is_new = VALUE not in before or vars(estimator).get(VALUE) is not before[VALUE]
+    finally:
+        if not is_new:
+            vars(estimator).clear()
+            vars(estimator).update(before)
 
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:

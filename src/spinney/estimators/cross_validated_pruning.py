@@ -57,7 +57,7 @@ def deal_folds(
     is_used: NDArray[np.bool_], strata: NDArray[np.int64] | None, n_folds: int, seed: int
 ) -> NDArray[np.int64]:
     """The fold of each row, shape (n_rows,), -1 for rows that are not used; classes are dealt out evenly."""
-    order = check_random_state(seed).permutation(np.flatnonzero(is_used))
+    order = check_random_state(seed % 2**32).permutation(np.flatnonzero(is_used))
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
     fold = np.full(len(is_used), -1)

@@ -248,6 +248,11 @@ class RandomForestSurvival(Estimator[FittedForest]):
             fitted = fit_forest(self._settings(grid), data, None, None, old)
             if self.oob_score:
                 refuse_earlier(fitted.earlier, "oob_score=True needs")
+                if fitted is old:
+                    raise ValueError(
+                        "oob_score=True needs the rows that the trees were grown on, and these are others: fit the "
+                        "same rows, or add trees, or set warm_start=False to begin anew"
+                    )
             self._fitted = fitted
             self.times_ = grid
             for name in ("oob_score_", "oob_prediction_"):
@@ -269,6 +274,7 @@ class RandomForestSurvival(Estimator[FittedForest]):
             _is_hard=False,
             _has_random_tests=False,
             _asks_one_output=dict,
+            _count_outputs=lambda: 1,  # columns of y
         )
 
     def _score_out_of_bag(self, values: Values, y: NDArray[np.float64], is_used: NDArray[np.bool_]) -> None:

@@ -35,6 +35,7 @@ from spinney.estimators.warm_starts import (
     find_other_classes,
     find_other_columns,
     find_other_draw,
+    find_other_outputs,
     refuse_on_other_rows,
 )
 from spinney.model.earlier_members import EarlierMembers
@@ -92,7 +93,7 @@ def fit_forest(
     schema, labels = data.table.schema, model._labels  # noqa: SLF001
     mark = fingerprint(data.table, data.y, labels, like="" if old is None else old.fingerprint)
     if old is not None:
-        check_warm_start(model, old, schema)
+        check_warm_start(model, old, schema, data.y)
     seed = draw_seed(model.random_state) if old is None else old.seed
     checkpoint = open_checkpoint(model, seed, old, lambda: mark_bag_data(mark, data.weight, groups, strata))
     seed = seed if checkpoint is None else checkpoint.seed
@@ -184,11 +185,12 @@ def finish_forest(model: Any, prepared: PreparedForest, forest: Forest, old: Fit
 # --- warm starts ----------------------------------------------------------------------------------------------------
 
 
-def check_warm_start(model: Any, old: FittedForest, schema: Schema) -> None:
+def check_warm_start(model: Any, old: FittedForest, schema: Schema, y: NDArray[Any]) -> None:
     """Refuse to add trees to those of other columns, classes or outputs; rows may be others."""
     check_number(model.n_estimators, len(old.forest))
     labels = model._labels  # noqa: SLF001
     difference = find_other_columns(schema, old.schema) or find_other_classes(labels, label_classes(old.classes))
+    difference = difference or find_other_outputs(y, model._count_outputs())  # noqa: SLF001
     if difference is not None:
         raise ValueError(
             f"warm_start adds trees to a forest, so fit needs columns and classes like those of the first fit; "

@@ -146,9 +146,16 @@ def to_pickle(estimator: Any) -> dict[str, Any]:
 
 
 def from_pickle(estimator: Any, state: dict[str, Any]) -> None:
-    """Restore the attributes of an estimator from its state, checked as those of a model file are."""
+    """Restore the attributes of an estimator from its state, checked as those of a model file are.
+
+    A class of a user's may have a `__getstate__` of its own, which gives the attributes as they are.
+    """
     from spinney import __version__
 
+    if state.keys().isdisjoint(("version", "content", "arrays", "foreign")):
+        vars(estimator).update(state)
+        estimator._check_fitted()
+        return
     if state["version"] != __version__:
         warn(
             InconsistentVersionWarning(

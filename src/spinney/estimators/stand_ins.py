@@ -56,7 +56,15 @@ def average_forest(fitted: Any, trees: Any, grid: Any, features: Any) -> NDArray
 
 
 def average_rounds(model: Any, fitted: Any, grid: Any, features: Any) -> NDArray[np.float64]:
-    """Partial dependence of raw scores, less what rounds began with, (n_scores, n_points)."""
+    """Partial dependence of raw scores, less what rounds began with, (n_scores, n_points).
+
+    Numbers by a link are refused: the mean of a link is not the link of a mean, and raw scores are no predictions.
+    """
+    if fitted.loss.link == "log":
+        raise ValueError(
+            f"method='recursion' averages raw scores, which for loss={model.loss!r} are logarithms of predictions: use "
+            "method='brute'"
+        )
     if model.init is not None and model.init != "zero":
         warn(
             "Using recursion method with a non-constant init predictor will lead to incorrect partial dependence "

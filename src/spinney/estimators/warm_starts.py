@@ -40,6 +40,12 @@ def find_other_classes(labels: Any, old: Any) -> str | None:
     return None if labels == old else f"y differs: its classes are {labels!r:.60}, and were {old!r:.60}"
 
 
+def find_other_outputs(y: Any, n_old: int) -> str | None:
+    """Why a target, (n_rows,) or (n_rows, n_outputs), is not like that of the trees there are; None: it is."""
+    n_now = 1 if y.ndim == 1 else y.shape[1]
+    return None if n_now == n_old else f"y has {n_now} columns, and had {n_old}"
+
+
 def find_other_draw(draw: Draw, old: Draw) -> str | None:
     """What makes bags other than those of the trees there are; None: nothing."""
     for name in DRAWN_BY:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
 from spinney._threads import count_workers, run_tasks
 from spinney.ensemble.forest import leaf_votes
+from spinney.model.earlier_members import refuse_earlier
 from spinney.reading.several_outputs import part_shares
 from spinney.tree.predict import find_leaves
 
@@ -128,6 +129,7 @@ def calibrate(
     what: names the method in errors.
     """
     refuse_without_bags(fitted.draw, what)
+    refuse_earlier(fitted.earlier, f"{what} needs")
     if training is not None:
         votes, n_votes = route_out_of_bag(fitted, training.values, is_hard=is_hard, n_jobs=n_jobs)
         y = training.y

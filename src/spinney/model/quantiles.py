@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spinney.ensemble.forest import leaf_row_offsets
 from spinney.ensemble.sampling import split_bag
+from spinney.model.earlier_members import refuse_earlier
 from spinney.model.forest_votes import for_row_blocks
 from spinney.model.uncertainty import PerTree, forest_quantiles, gather_members
 from spinney.tree.predict import find_all_leaves
@@ -52,6 +53,7 @@ def find_training_leaves(
     fitted: FittedForest, training: TrainingRows | None, n_jobs: int | None
 ) -> tuple[PerTree, NDArray[np.float64], NDArray[np.float64] | None]:
     """Leaf of each training row in each tree, targets, and weights as far as they are known."""
+    refuse_earlier(fitted.earlier, "predict_quantiles needs")
     forest, n_rows = fitted.forest, fitted.draw.n_rows
     if training is not None:
         values = training.values

@@ -503,7 +503,9 @@ def join_trees(trees: Iterable[Tree], legend: Legend | None = None) -> Forest:
 
 
 def join_forests(a: Forest, b: Forest) -> Forest:
-    """Make a forest of the trees of two; compact if one of them is."""
+    """Make a forest of the trees of two, of the same outputs; compact if one of them is. Names are those of `b`."""
+    if a.n_outputs != b.n_outputs:
+        raise ValueError(f"trees of {a.n_outputs} and of {b.n_outputs} outputs cannot be joined")
     if a.linear is not None or b.linear is not None:
         raise ValueError("forests with linear leaves cannot be joined")
     if a.is_compact != b.is_compact:
@@ -526,11 +528,11 @@ def join_forests(a: Forest, b: Forest) -> Forest:
 
 
 def join_legends(a: Legend | None, b: Legend | None) -> Legend | None:
-    """The names of the first, with values missing where any of the two has seen some."""
-    if a is None or b is None or a.has_missing == b.has_missing:
+    """The names of the second, which a model of both has, with values missing where any of the two has seen some."""
+    if a is None or b is None:
         return a
     missing = zip(a.has_missing, b.has_missing, strict=True)
-    return replace(a, has_missing=tuple(one or other for one, other in missing))
+    return replace(b, has_missing=tuple(one or other for one, other in missing))
 
 
 def starts(sizes: Sequence[int]) -> NDArray[np.int64]:
