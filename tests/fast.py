@@ -25,6 +25,7 @@ class ColumnTable:
 
     stored = None  # it is not sparse
     shelf = least_columns = None  # and not on disk
+    is_short = False  # its numbers have 64 bits
 
     def __init__(self, columns, levels):
         self.columns = np.array(columns, np.float64).reshape(len(levels), -1)

@@ -200,7 +200,7 @@ def replay(model, X, y, weight=None, offset=None):
     n_rows, n_raw, chosen, forest = len(y), model.n_trees_per_iteration_, model.chosen_params_, model.forest_
     n_drawn = int(chosen["subsample"] * n_rows)
     bags = Draw("paste", n_rows, n_drawn, draw_key(model._seed, BAG))
-    stored, leaf = forest.hot.view(np.float64)[:, 0], model.apply(X)
+    stored, leaf = forest.hot.view(np.float64)[:, 0], model.apply(X).reshape(len(X), -1)
     raw = np.tile(model.init_[:, None], n_rows) + (0.0 if offset is None else offset)
     w = np.ones(n_rows) if weight is None else weight
     has_steps = model.loss != "quantile"

@@ -288,7 +288,7 @@ def test_the_first_rounds_are_the_stages(model):
 
 def test_the_first_rounds_of_leaves_and_of_scores_that_rows_bring_along():
     model = GradientBoostingClassifier(**FEW).fit(X, CLASSES)
-    np.testing.assert_array_equal(model.apply(X, n_rounds=5), model.apply(X)[:, : 5 * 3])
+    np.testing.assert_array_equal(model.apply(X, n_rounds=5), model.apply(X)[:, :5])
     offset = RNG.normal(size=(len(X), 3))
     stages = list(model.staged_predict_proba(X, init_score=offset))
     np.testing.assert_array_equal(model.predict_proba(X, init_score=offset, n_rounds=5), stages[4])

@@ -150,7 +150,7 @@ def test_rows_in_every_bag_are_nan_and_said_to_be(kind):
     with pytest.warns(UserWarning, match=r"(\d+) of 60 rows were in every bag") as seen:
         model = make(kind, n_estimators=2).fit(X, y)
     outside = is_outside(model, 60).any(axis=0)
-    assert str(seen[0].message).startswith(f"{np.count_nonzero(~outside)} of 60")
+    assert f" {np.count_nonzero(~outside)} of 60 rows" in str(seen[0].message)
     assert seen[0].filename == __file__  # the line of the caller
     said = model.oob_decision_function_[:, 0] if kind in CLASSIFIERS else model.oob_prediction_
     np.testing.assert_array_equal(np.isnan(said), ~outside)

@@ -130,7 +130,7 @@ def test_learning_curves_and_early_stopping(settings):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.array([1.0, 0.0, 2.0]), "y is 0 in row 1: loss='cox' needs finite times above 0"),
+        (np.array([1.0, 0.0, 2.0]), "y is 0 in row 1: loss='cox' requires finite times above 0"),
         (
             np.array([(True, 1.0), (False, -1.0), (True, 2.0)], dtype=[("e", bool), ("t", float)]),
             "the time -1 in row 1",
@@ -149,7 +149,7 @@ def test_faults_name_what_is_wrong(y, message):
 def test_faults_of_rows_to_evaluate_on_say_so():
     X, y = make_times(50)
     bad = np.where(np.arange(50) == 7, 0.0, y)
-    with pytest.raises(ValueError, match="X_val, y_val: y is 0 in row 7: loss='cox' needs finite times above 0"):
+    with pytest.raises(ValueError, match="X_val, y_val: y is 0 in row 7: loss='cox' requires finite times above 0"):
         GradientBoostingSurvival(**FEW).fit(X, y, X_val=X, y_val=bad)
 
 

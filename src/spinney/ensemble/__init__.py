@@ -12,6 +12,7 @@
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |
 | `boosting.py` | one round of gradient boosting |
+| `tree_store.py` | its trees so far |
 | `boosting_levels.py` | the same on rows that come in parts, from disk |
 | `huber_levels.py` | what Huber's loss takes from all rows of these: delta, steps of leaves |
 | `vector_boosting.py` | the same with one tree for all classes or outputs |
@@ -22,6 +23,7 @@
 | `held_out.py` | rows that are held out, and how well they are predicted |
 | `boosting_defaults.py` | the rules for "auto" |
 | `losses.py` | losses: start, checks, derivatives |
+| `custom_loss.py` | a loss of the user's own, by its derivatives |
 | `ranking_loss.py` | the loss of lists that are put in order |
 | `survival_losses.py` | losses of times, some of them censored |
 | `loss_names.py` | losses by name, and those that files hold |

@@ -20,6 +20,8 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `cluster_tasks.py` | fits of collections: what workers do |
 | `cluster_rows.py` | the tables of a fit at workers, in parts of equal lengths |
 | `level_tasks.py` | what workers do with such a part before trees grow on it |
+| `spread_rows.py` | columns, classes, weights and cuts of these tables |
+| `stand_ins.py` | our classes where scikit-learn asks for its own |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |
 | `checkpoints.py` | what a fit has grown so far, in a folder, to go on from |
@@ -39,11 +41,13 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `random_forest.py` | random forests |
 | `extra_trees.py` | extremely randomised trees |
 | `forest_training.py` | from parameters and data to a fitted forest; what bags accept |
+| `warm_starts.py` | what a warm start may go on with |
 | `forest_checkpoint.py` | trees on bags in a checkpoint |
 | `out_of_bag.py` | out-of-bag results of a fit |
 | `oob_selector.py` | `OOBSelector`: features by their out-of-bag importance |
 | `base_bagging.py` | the family of bagging |
 | `bagging.py` | bagging, pasting, random subspaces |
+| `bagging_warm_start.py` | what its warm start goes on with |
 | `other_members.py` | members that are not our trees |
 | `routing.py` | metadata routing to members |
 | `base_boosting.py` | the family of gradient boosting |
@@ -58,6 +62,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `boosting_data.py` | what a fit of gradient boosting reads |
 | `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
 | `bags_on_disk.py` | trees on bags of rows that stay on disk |
+| `bags_on_cluster.py` | the same of rows that are spread over workers |
 | `forest_by_levels.py` | a fit of a forest whose rows stay on disk |
 | `bagging_by_levels.py` | the same of a bag of CART trees |
 | `cart_by_levels.py` | the same of one tree of CART |

@@ -15,6 +15,7 @@
 | `weighted_votes.py` | votes that have weights, and weighted medians |
 | `boosted_scores.py` | raw scores, added up over rounds |
 | `tree_votes.py` | what single trees of a forest say |
+| `earlier_members.py` | members that were fitted on other rows |
 | `out_of_bag.py` | what members say of rows outside their bags |
 | `importance.py` | which features matter to a forest |
 | `importance_table.py` | importances as a table that prints and plots |
@@ -27,6 +28,7 @@
 | `counterfactual.py` | the smallest change that changes an answer |
 | `hazards.py` | hazards and survival by the trees of a survival forest |
 | `dependence.py` | how answers depend on one column |
+| `path_dependence.py` | the same from trees alone |
 | `explained_trees.py` | predictors as sums of trees, for explanations |
 | `quadrature.py` | points and weights of integrals |
 | `quantiles.py` | quantiles of the target by shared leaves |

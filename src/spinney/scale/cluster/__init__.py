@@ -10,6 +10,7 @@
 | `dask_engine.py` | an engine whose workers are those of a Dask cluster |
 | `row_ranges.py` | collections cut anew, into parts of equal lengths |
 | `level_parts.py` | rows that are spread over workers, on which trees grow level by level |
+| `tree_parts.py` | the same for trees on bags |
 | `workers.py` | whether all workers compute the same bits: versions, kernels, processors |
 | `choice.py` | how a fit is done, by the bytes that it takes |
 | `cluster_line.py` | a line on the terminal while a cluster works |
