@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+MOST_ROUNDS = 2.0**53  # as good as all
+
 
 class GradientSampling:
     """What bags are drawn by.
@@ -42,7 +44,7 @@ class GradientSampling:
     """
 
     def __init__(self, n_rows: int, n_drawn: int, key: int, learning_rate: float = np.inf) -> None:
-        self.n_whole = int(1.0 / learning_rate)
+        self.n_whole = int(min(1.0 / learning_rate, MOST_ROUNDS))
         n_others = max(n_drawn // 3, 1)
         self.n_top = n_drawn - n_others
         self.rest = Draw("paste", n_rows - self.n_top, n_others, key)
