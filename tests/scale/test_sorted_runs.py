@@ -152,6 +152,33 @@ def test_memory_does_not_grow_with_the_rows(kind, tmp_path):
     assert many < 1.1 * few
 
 
+@pytest.mark.parametrize("kind", ["half greatest", "each in every run"])
+def test_memory_of_cuts_does_not_grow_with_the_rows(kind, tmp_path):
+    memory, n_rows, most = 1 << 20, 1 << 13, 3000
+    kernels = _jit.load_compiled()
+
+    def work(n_blocks):
+        rng = np.random.default_rng(0)
+        names = iter(range(10**6))
+        (folder := tmp_path / f"{n_blocks}").mkdir()
+        runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}", has_mass=False)
+        for _ in range(n_blocks):
+            values = rng.random(n_rows, np.float32)
+            if kind == "half greatest":
+                values[rng.random(n_rows) < 0.45] = 1.0
+            else:
+                values = np.floor(values * 20_000)
+            runs.add(values)
+        low, high = cut_sorted(runs, most, kernels)
+        assert len(low) == len(high) > 1000
+        assert runs.runs
+        assert all(piece.mass is None for piece in runs.merge())
+
+    work(8)  # compiles
+    few, many = peak_of(lambda: work(60)), peak_of(lambda: work(240))
+    assert many < 1.1 * few
+
+
 def test_few_values_never_touch_the_disk(tmp_path):
     rng = np.random.default_rng(0)
     blocks = [rng.integers(0, 3000, 1 << 14).astype(np.float32) for _ in range(40)]

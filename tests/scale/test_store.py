@@ -24,10 +24,11 @@ import spinney
 from disk_tables import make_table, model_bytes, split, write_parts
 from spinney import BrokenFileError
 from spinney.model.container import dump
-from spinney.scale import block_files, column_writing
+from spinney.scale import block_files, code_shelf, coded_blocks, column_writing
 from spinney.scale.layout import read_layout
 from spinney.scale.memory import read_bytes, show_bytes
 from spinney.scale.scan import Scan
+from spinney.table import coding
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
 MODEL = spinney.GradientBoostingClassifier(n_estimators=2, random_state=0)
@@ -244,6 +245,20 @@ def test_codes_that_stand_for_nothing_are_refused(folder):
     assert model_bytes(again, folder) == expected
 
 
+def test_codes_of_wider_rows_in_an_old_store_are_made_anew(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": rng.integers(0, 9, 500).astype(np.float32) for i in range(41)}
+    Scan(pa.table({**columns, "y": rng.integers(0, 2, 500)}), "y").store(tmp_path / "t.codes").close()
+    model = spinney.RandomForestClassifier(n_estimators=2, random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (coding, coded_blocks, code_shelf):
+            patch.setattr(module, "row_stride", lambda n_features: -(-n_features // 32) * 32)
+        expected = model_bytes(model.fit(spinney.scan(tmp_path / "t.codes")), tmp_path)
+    assert model_bytes(model.fit(spinney.scan(tmp_path / "t.codes")), tmp_path) == expected
+    made = (tmp_path / "t.codes" / "codes").glob("codes-*/rows.bin")
+    assert sorted(rows.stat().st_size for rows in made) == [500 * 88, 500 * 128]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_store_that_cannot_be_written_to_is_read_by_the_permissions(folder, tmp_path):
     folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
@@ -458,6 +473,7 @@ KILLED = """
     from pathlib import Path
     from disk_tables import make_table
     from spinney.scale.scan import Scan
+from spinney.table import coding
     scan = Scan(make_table(60_000), "y", drop=["w", "g"], block_rows=4096)
     print("storing", flush=True)
     scan.store(Path(sys.argv[1]) / "t.codes")

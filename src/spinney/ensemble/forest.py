@@ -369,4 +369,5 @@ class ForestGrowth:
             verbose=verbose,
             is_short=is_short,
         )
+        self.bench = None  # its memory is free before that of the forest is taken
         return self.parts.join(self.legend)

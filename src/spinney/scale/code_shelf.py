@@ -15,6 +15,7 @@ import numpy as np
 from spinney.model.container import BrokenFileError
 from spinney.scale.coded_blocks import BINS, CODES, CodedBlocks, write_blocks
 from spinney.scale.work_folders import WorkFolder
+from spinney.table.coding import row_stride
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,8 @@ class DiskShelf:
     def place_of(self, kind: str, max_codes: int, weight: Rows, keep: Rows | None) -> Path:
         """Where codes are kept that were made by these numbers."""
         meaning = kind, max_codes, self.layout.digest, self.schema.levels, self.schema.dates, len(weight)
-        digest = hashlib.sha256(repr(meaning).encode())
+        width = (row_stride(self.schema.n_features),) if kind == CODES else ()  # rows had been wider: old ones stay
+        digest = hashlib.sha256(repr(meaning + width).encode())
         for lo in range(0, len(weight), HASHED_AT_ONCE):
             digest.update(np.ascontiguousarray(weight[lo : lo + HASHED_AT_ONCE]).data)
         for lo in range(0, 0 if keep is None else len(keep), HASHED_AT_ONCE):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from spinney._types import SUM
 from spinney.scale.faults import writing
-from spinney.scale.sorted_runs import Piece, SortedRuns
+from spinney.scale.sorted_runs import Piece, SortedRuns, add_up
 from spinney.scale.work_folders import open_temporary
 from spinney.table.binning import Cuts
 
@@ -145,6 +146,8 @@ def cut_sorted(runs: SortedRuns, most: int, kernels: Any) -> tuple[NDArray[np.fl
             has_bins = True
             fill(known.take(slice(start)), ENDLESS, most, chain, binning, low, high)
         waiting = known.take(slice(start, None))
+        if len(waiting.values) > 2 * most:  # values are as many as bins at most, their repeats as many as rows
+            waiting = Piece(*add_up(waiting))
     if not has_bins:
         values = waiting.values[np.append(True, waiting.values[1:] != waiting.values[:-1])[: len(waiting.values)]]
         values = values.astype(np.float64)
@@ -155,10 +158,12 @@ def cut_sorted(runs: SortedRuns, most: int, kernels: Any) -> tuple[NDArray[np.fl
 
 
 def put_behind(first: Piece, second: Piece) -> Piece:
-    """Two pieces as one, both with a mass or both without, unless the first is empty."""
+    """Two pieces as one, with masses if any of the two has them."""
     if not len(first.values):
         return second
-    mass = None if first.mass is None or second.mass is None else np.append(first.mass, second.mass)
+    mass = None
+    if first.mass is not None or second.mass is not None:
+        mass = np.concatenate([np.ones(len(values), SUM) if held is None else held for values, held in (first, second)])
     return Piece(np.append(first.values, second.values), mass)
 
 
