@@ -19,6 +19,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `cluster_fits.py` | fits of collections: what the client does |
 | `cluster_tasks.py` | fits of collections: what workers do |
 | `cluster_rows.py` | the tables of a fit at workers, in parts of equal lengths |
+| `spread_rows.py` | what columns, target, weights, cuts and hashes these tables have |
 | `level_tasks.py` | what workers do with such a part before trees grow on it |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |
@@ -58,6 +59,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `boosting_data.py` | what a fit of gradient boosting reads |
 | `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
 | `bags_on_disk.py` | trees on bags of rows that stay on disk |
+| `bags_on_cluster.py` | the same of rows that are spread over workers |
 | `forest_by_levels.py` | a fit of a forest whose rows stay on disk |
 | `bagging_by_levels.py` | the same of a bag of CART trees |
 | `cart_by_levels.py` | the same of one tree of CART |
