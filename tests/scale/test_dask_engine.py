@@ -1,11 +1,15 @@
 """What the engine of Dask does with its client: messages sent at once for a while, results that are gone meanwhile."""
 
+import asyncio
 import threading
 import time
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_worker
 
+import spinney
+from spinney.scale.cluster.choice import LEVELS, ONE, TREES, choose_way
+from spinney.scale.cluster.collections import PartSize
 from spinney.scale.cluster.dask_engine import DaskEngine
 from spinney.scale.cluster.engine import Done, Lost, LostError
 from time_limits import limited
@@ -88,8 +92,6 @@ def test_a_worker_that_never_answers_is_not_waited_for_once_the_scheduler_has_gi
             return real(futures, direct=False, asynchronous=asynchronous)
 
         async def never():
-            import asyncio
-
             waiting.set()
             await asyncio.Event().wait()
 
@@ -111,3 +113,30 @@ def test_memory_is_that_of_the_worker_with_least_of_those_with_a_limit(client, m
         assert engine.memory_each() == 2 << 30
         monkeypatch.setattr(engine, "list_workers", lambda: {0: facts[0]})
         assert engine.memory_each() is None
+
+
+def test_what_one_worker_holds_goes_to_the_largest(client, monkeypatch):
+    small, large = list(client.nthreads())
+    with DaskEngine(client) as engine:
+        assert engine.find_largest() is None
+        facts = {small: {"memory_limit": 1 << 30}, large: {"memory_limit": 2 << 30}}
+        monkeypatch.setattr(engine, "list_workers", lambda: facts)
+        for address, limit in ((large, 1 << 30), (small, 0)):  # 0: none
+            facts[small]["memory_limit"] = limit
+            held = engine.hold("rows", double, 1)
+            held.is_large = True
+            assert engine.run("where", find_worker, None, held) == address
+
+
+def find_worker(_, __):
+    return get_worker().address
+
+
+def test_trees_are_grown_by_all_workers_only_where_the_smallest_has_room_for_the_codes():
+    forest = spinney.RandomForestClassifier(n_estimators=500)
+    sizes = [[PartSize(1_000_000, 28, 28 * 8_000_000)]]
+    ways = []
+    for limit in (8 << 30, 100 << 20, 0):
+        workers = {k: {"nthreads": 1, "memory_limit": of} for k, of in enumerate([8 << 30, limit])}
+        ways.append(choose_way(forest, sizes, workers, gaps={TREES: None, LEVELS: None}, forced=None).way)
+    assert ways == [TREES, ONE, TREES]

@@ -174,7 +174,9 @@ def open_collections(
     plan = choose_way(estimator, ordered, engine.list_workers(), gaps=known, forced=forced)
     joined = [of._replace(parts=[]) for of in pieces]  # how, without what
     lengths = [[size.n_rows for size in of] for of in sizes]
-    return Opened(arguments, parts, engine.hold("rows", join_tables, joined, parts), plan, joined, lengths)
+    rows = engine.hold("rows", join_tables, joined, parts)
+    rows.is_large = True  # the plan counts on the largest worker
+    return Opened(arguments, parts, rows, plan, joined, lengths)
 
 
 def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ actors, no scattered data and no sockets.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import threading
 import time
@@ -293,7 +294,7 @@ class DaskEngine(Engine):
             parts = [one for one in walk(held.sources, is_pending) if isinstance(one, Part)]
             self.load(parts)
             given = map(self.stand_in, held.sources)
-            at = self.place(held.turn) or find_home(held.sources)
+            at = self.find_largest() if held.is_large else self.place(held.turn) or find_home(held.sources)
             held.value = self.submit(held.name, run_alike, self.here, held.make, *given, at=at)
             self.helds[id(held)] = held
             for part in parts:  # the scheduler keeps them until they are used, and no longer
@@ -319,6 +320,11 @@ class DaskEngine(Engine):
         threads = self.client.nthreads()
         slots = [address for address in sorted(threads) for _ in range(threads[address])]
         return slots[turn % len(slots)] if slots else None
+
+    def find_largest(self) -> str | None:
+        """The address of the worker with most memory; None where all have as much."""
+        limits = {address: facts["memory_limit"] or math.inf for address, facts in self.list_workers().items()}
+        return max(limits, key=lambda address: limits[address]) if len(set(limits.values())) > 1 else None
 
     def load(self, parts: list[Part]) -> None:
         """Let workers compute the partitions that are not there."""
