@@ -222,3 +222,20 @@ def test_a_file_behind_an_address_that_has_changed_is_not_read_again(tmp_path):
             read_piece(piece, ["y"])
     finally:
         files.store.clear()
+
+
+@pytest.mark.usefixtures("client")
+def test_a_scan_that_was_read_here_refuses_changed_files_on_a_cluster_too(tmp_path):
+    pattern = write_two(tmp_path, {}, {})
+    scan = spinney.scan(pattern, "y")
+    scan.read()
+    write_two(tmp_path, {"z": NUMBERS}, {"z": NUMBERS})
+    with pytest.raises(ValueError, match=r"part-0\.parquet has changed since this scan has read the table"):
+        spinney.CARTRegressor().fit(scan)
+
+
+def test_a_scan_with_a_limit_is_read_here_whatever_client_there_is(tmp_path, monkeypatch):
+    """An asynchronous one is refused where it is asked, and here it is not."""
+    monkeypatch.setattr("spinney.estimators.cluster_fits.find_client", lambda: pytest.fail("it was asked"))
+    scan = spinney.scan(write_two(tmp_path, {}, {}), "y", memory="1GB")
+    assert spinney.CARTRegressor().fit(scan).n_features_in_ == 1

@@ -98,6 +98,8 @@ def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str
 
 def spread_files(arguments: dict[str, Any]) -> dict[str, Any] | None:
     """Arguments with what workers read of the files of a scan; None: the scan is read here, or there is no client."""
+    if arguments["X"].memory is not None:  # a limit of this machine, whatever client there is
+        return None
     if find_client() is None or find_address() is not None:  # which would wait for itself
         return None
     if any(arguments.get(name) is not None for name in ("y", "sample_weight", "groups")):

@@ -203,6 +203,7 @@ def spread_scan(scan: Scan) -> dict[str, FileRows] | None:
     given = scan._given if isinstance(scan._given, list | tuple) else [scan._given]  # noqa: SLF001
     if scan.memory is not None or scan.target is None or not all(isinstance(one, str | os.PathLike) for one in given):
         return None
+    scan.refuse_changed()
     paths = [path for one in given for path in list_paths(one)]
     kinds = {find_kind(path) for path in paths}
     if kinds != {"parquet"} and (kinds == {"csv"} or any(map(is_address, paths)) or len(kinds) > 1):
