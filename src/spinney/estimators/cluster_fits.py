@@ -194,7 +194,7 @@ def count_outputs(y: Any, sizes: list[list[Any]]) -> int:
     """Columns of y; sizes: of the partitions of each table."""
     if isinstance(y, Place):
         return max((size.n_columns for size in sizes[y.number]), default=1)
-    shape = getattr(y, "shape", ())
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     return int(shape[1]) if len(shape) > 1 else 1
 
 
