@@ -138,14 +138,15 @@ def time_rounds(_: Path) -> float:
 
 
 def kill_one(folder: Path) -> float:
-    """Seconds of a forest in whose middle a worker is killed, over those of one without; the file is the same."""
+    """Seconds of a forest in whose middle a worker is killed, over those of one without; refuses files that differ."""
     import os
     import signal
     import threading
 
     from distributed import default_client
 
-    seconds = []
+    seconds: list[float] = []
+    files: list[bytes] = []
     for is_killed in (False, True):
         frame = open_lazy(folder)
         begun = time.perf_counter()
@@ -154,8 +155,14 @@ def kill_one(folder: Path) -> float:
             threading.Timer(seconds[0] / 2, os.kill, (pid, signal.SIGKILL)).start()
         from spinney import RandomForestClassifier
 
-        RandomForestClassifier(n_estimators=KILLED_TREES, random_state=0).fit(frame[FEATURES], frame["y"])
+        model = RandomForestClassifier(n_estimators=KILLED_TREES, random_state=0).fit(frame[FEATURES], frame["y"])
         seconds.append(time.perf_counter() - begun)
+        path = folder / "killed.spn"
+        model.save_model(path)
+        files.append(path.read_bytes())
+        path.unlink()
+    if files[0] != files[1]:
+        raise AssertionError("the model of the fit that has lost a worker is another one")
     return seconds[1] / seconds[0]
 
 

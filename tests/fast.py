@@ -32,7 +32,8 @@ class ColumnTable:
         self.n_rows = self.columns.shape[1]
         self.schema = Schema(None, tuple(levels))
 
-    def block(self, start, stop):
+    def block(self, start, stop, out=None):
+        assert out is None
         return self.columns[start:stop].copy()
 
 

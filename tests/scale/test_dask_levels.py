@@ -164,6 +164,10 @@ def test_it_is_chosen_where_no_worker_has_memory_for_all_rows(client, monkeypatc
         model.fit(large, large[:, 0])
     with pytest.raises(ValueError, match="AdaBoostRegressor needs all rows at one worker; set it to 'one'"):
         spinney.AdaBoostRegressor().fit(large, large[:, 0])
+    with pytest.raises(ValueError, match="y of several columns needs all rows at one worker; set it to 'one'"):
+        spinney.RandomForestRegressor().fit(large, large[:, :2])
+    with pytest.raises(ValueError, match="init=CARTRegressor needs all rows at one worker; set it to 'one'"):
+        spinney.GradientBoostingRegressor(init=spinney.CARTRegressor()).fit(large, large[:, 0])
     with pytest.raises(ValueError, match="missing='surrogate' needs all rows at one worker; set it to 'one'"):
         spinney.CARTRegressor(missing="surrogate").fit(large, large[:, 0])
     del large

@@ -362,9 +362,9 @@ def test_a_tall_table_is_read_a_few_columns_at_a_time():
     class Watched(ColumnTable):
         widest = 0
 
-        def block(self, start, stop):
+        def block(self, start, stop, out=None):
             self.widest = max(self.widest, stop - start)
-            return super().block(start, stop)
+            return super().block(start, stop, out)
 
     table = Watched(np.zeros((20, 100)), [None] * 20)
     with pytest.MonkeyPatch.context() as patch:

@@ -19,8 +19,8 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `cluster_fits.py` | fits of collections: what the client does |
 | `cluster_tasks.py` | fits of collections: what workers do |
 | `cluster_rows.py` | the tables of a fit at workers, in parts of equal lengths |
+| `spread_rows.py` | what columns, target, weights, cuts and hashes these tables have |
 | `level_tasks.py` | what workers do with such a part before trees grow on it |
-| `spread_rows.py` | columns, classes, weights and cuts of these tables |
 | `stand_ins.py` | our classes where scikit-learn asks for its own |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |

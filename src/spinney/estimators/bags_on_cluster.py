@@ -104,13 +104,16 @@ class ClusterBags(DiskBags):
         """Code the rows, at the workers; what the codes stand for."""
         del kernels
         schema, rules = self.table.schema, self.list_rules(rows)
-        cuts = cut_spread(self.rows, schema, rules, int(self.tree.max_bins))
+        sent: list[TreeRule | Held] = list(rules)
+        if not rows.weights.is_unit:  # 16 bytes of each row, which several tasks ask for: they go there once
+            sent = [self.engine.hold("rule", take_known, pickle.dumps(rule), turn=k) for k, rule in enumerate(rules)]
+        cuts = cut_spread(self.rows, schema, sent, int(self.tree.max_bins))
         outline = outline_of(CODES, cuts, schema.is_categorical)
         coding = pickle.dumps(Coding(schema, rules[0]._replace(truth=None, weight=None), cuts, outline))
         self.coding = self.engine.hold("cuts", take_known, coding)
         self.coded = [
             self.engine.hold("codes", code_bag_part, table, self.coding, rule, turn=k)
-            for k, (table, rule) in enumerate(zip(self.rows.tables, rules, strict=True))
+            for k, (table, rule) in enumerate(zip(self.rows.tables, sent, strict=True))
         ]
         try:
             yield Codes(

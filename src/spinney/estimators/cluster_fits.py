@@ -98,6 +98,8 @@ def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str
 
 def spread_files(arguments: dict[str, Any]) -> dict[str, Any] | None:
     """Arguments with what workers read of the files of a scan; None: the scan is read here, or there is no client."""
+    if arguments["X"].memory is not None:  # a limit of this machine, whatever client there is
+        return None
     if find_client() is None or find_address() is not None:  # which would wait for itself
         return None
     if any(arguments.get(name) is not None for name in ("y", "sample_weight", "groups")):
@@ -168,13 +170,15 @@ def open_collections(
         sizes[i][j] = size
     first = list(collections).index("X") if "X" in collections else 0
     apart = None if can_grow_apart(estimator, arguments) else NOT_APART
-    known = {TREES: apart, LEVELS: find_spread_gap(estimator, arguments)}
+    known = {TREES: apart, LEVELS: find_spread_gap(estimator, arguments, count_outputs(arguments.get("y"), sizes))}
     forced = dask.config.get("spinney.plan", None)
     ordered = [sizes[first], *(of for i, of in enumerate(sizes) if i != first)]
     plan = choose_way(estimator, ordered, engine.list_workers(), gaps=known, forced=forced)
     joined = [of._replace(parts=[]) for of in pieces]  # how, without what
     lengths = [[size.n_rows for size in of] for of in sizes]
-    return Opened(arguments, parts, engine.hold("rows", join_tables, joined, parts), plan, joined, lengths)
+    rows = engine.hold("rows", join_tables, joined, parts)
+    rows.is_large = True  # the plan counts on the largest worker
+    return Opened(arguments, parts, rows, plan, joined, lengths)
 
 
 def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:
@@ -186,19 +190,30 @@ def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:
     return set(arguments) <= known and estimator._find_old(warm_start=estimator.warm_start) is None  # noqa: SLF001
 
 
-def find_spread_gap(estimator: Any, arguments: dict[str, Any]) -> str | None:
+def count_outputs(y: Any, sizes: list[list[Any]]) -> int:
+    """Columns of y; sizes: of the partitions of each table."""
+    if isinstance(y, Place):
+        return max((size.n_columns for size in sizes[y.number]), default=1)
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    return int(shape[1]) if len(shape) > 1 else 1
+
+
+def find_spread_gap(estimator: Any, arguments: dict[str, Any], n_outputs: int = 1) -> str | None:
     """What keeps an estimator from growing on rows that are spread over workers, as a message has it; None: nothing."""
     growing = estimator._level_growing()  # noqa: SLF001
     if growing is None or not hasattr(estimator, "_fit_spread"):
         return f"{type(estimator).__name__} needs all rows at one worker"
     if not isinstance(arguments.get("X"), Place):
         return "X is not on the cluster"
+    init = parameter(estimator, "init", None)
     gaps = {
+        f"init={type(init).__name__}": init is not None and not isinstance(init, str),
         "keep_members=True": bool(parameter(estimator, "keep_members", False)),
         "missing='surrogate'": parameter(estimator, "missing", None) == "surrogate",
         "leaf_model='linear'": parameter(estimator, "leaf_model", None) == "linear",
         "init_score": "init_score" in arguments,
         "trace=True": bool(arguments.get("trace")),
+        "y of several columns": n_outputs > 1,
     }
     gap = growing.gap or next((name for name, is_gap in gaps.items() if is_gap), None)
     return None if gap is None else f"{gap} needs all rows at one worker"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from spinney.estimators.cluster_rows import ClusterRows
     from spinney.estimators.level_tasks import Outline, TreeRule
+    from spinney.scale.cluster.engine import Held
     from spinney.table.binning import Cuts
     from spinney.table.columns import Column, Columns
     from spinney.table.schema import Schema
@@ -181,8 +182,8 @@ class SpreadLabels(LabelBlocks):
 # --- Cuts -----------------------------------------------------------------------------------------------------
 
 
-def cut_spread(rows: ClusterRows, schema: Schema, rules: Sequence[RowRule | TreeRule], most: int) -> list[Cuts]:
-    """The cuts of all features, each group of them by a worker; rules: of each part."""
+def cut_spread(rows: ClusterRows, schema: Schema, rules: Sequence[RowRule | TreeRule | Held], most: int) -> list[Cuts]:
+    """The cuts of all features, each group of them by a worker; rules: of each part, or what holds them there."""
     engine, tables = rows.engine, rows.tables
     ends = [*[first for first, _ in schema.inputs()][1:], schema.n_features]
     inputs = [(j, range(first, end)) for j, ((first, _), end) in enumerate(zip(schema.inputs(), ends, strict=True))]

@@ -205,7 +205,7 @@ class Scan:
 
         It is read once; files that have changed since are refused, since a fit would not know them.
         """
-        self._refuse_changed()
+        self.refuse_changed()
         if self._spilled is None:
             with writing(Path(tempfile.gettempdir()), "set TMPDIR to a folder on a disk with more room"):
                 folder = open_temporary()
@@ -219,7 +219,7 @@ class Scan:
 
     def _write(self, folder: Path) -> None:
         """Write the columns of the source to a folder; those that were read already are copied."""
-        self._refuse_changed()
+        self.refuse_changed()
         if self._spilled is not None:
             for path in self._spilled.path.iterdir():
                 shutil.copyfile(path, folder / path.name)
@@ -229,7 +229,7 @@ class Scan:
             if not is_address(self._given):  # whose copies go
                 self._stamps = {part.name: part.stamp for part in source.parts if part.stamp is not None}
 
-    def _refuse_changed(self) -> None:
+    def refuse_changed(self) -> None:
         """Refuse files that are not as they were when they were read, or are more or fewer."""
         if self._spilled is None or not self._stamps or is_read_once(self._given):
             return

@@ -116,7 +116,9 @@ def choose_way(
     n_estimators = getattr(estimator, "n_estimators", 1)
     seconds = growing_seconds(max(n_rows, 2), n_features, n_estimators if isinstance(n_estimators, int) else 100)
     is_worth = gaps[TREES] is None and sum(threads) > 1 and seconds * COMPILED_SHARE > ONE_SECONDS
-    chosen = plan(TREES if is_worth else ONE)
+    least = MOST_SHARE * min([limit for limit in limits if limit], default=math.inf)
+    growing = peak_bytes(estimator._growing_bytes, max(n_rows, 1), max(n_features, 1), max(threads, default=1))  # noqa: SLF001
+    chosen = plan(TREES if is_worth and growing <= least else ONE)  # every worker has the codes, the smallest too
     if not fits(chosen) and gaps[LEVELS] is None:
         return plan(LEVELS)
     return chosen

@@ -8,13 +8,15 @@ actors, no scattered data and no sockets.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import threading
 import time
 import warnings
 from collections import deque
+from concurrent.futures import wait
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError, find_home
 from spinney.scale.cluster.workers import (
@@ -39,7 +41,7 @@ LOOK_SECONDS = 1.0  # between two looks at which workers there are
 TELL_SECONDS = 10.0  # without any worker, after which it is said
 LONGEST_SECONDS = 300.0  # without any worker, after which it is given up
 IO_RETRIES = 2  # of partitions: reading fails now and then; our own tasks never do
-SLOW_SECONDS = 5.0  # a result that takes longer to come straight from a worker is fetched by way of the scheduler
+SLOW_SECONDS = 5.0  # where a result takes longer to come straight from a worker, others come by way of the scheduler
 AHEAD = 2  # tasks for each thread of a worker: one that runs, one that waits
 
 
@@ -90,7 +92,6 @@ class DaskEngine(Engine):
         self.done: SimpleQueue[Any] = SimpleQueue()
         self.running: set[Any] = set()
         self.spent: list[Any] = []  # futures whose results have come; let go of once the next tasks are under way
-        self.hurry()
         self.helds: dict[int, Held] = {}
         self.parts: list[Part] = []
         self.lacking: list[str] = []  # a worker of each host without kernels
@@ -98,17 +99,13 @@ class DaskEngine(Engine):
         self.n_first = 0
         self.is_direct = True
         self.doubtful: list[str] = []  # keys of losses: a restart may have left them with the scheduler
+        self.there: set[str] = set()  # addresses of workers, when they were last looked at
         self.n_now = self.n_most = self.n_threads = 0
         self.looked = self.told = float("-inf")
         self.seen = time.monotonic()
         self.look()
-
-    def hurry(self) -> None:
-        """Have the client send at once what it is told, as far as Dask lets us."""
-        self.stream = cast("Any", getattr(self.client, "scheduler_comm", None))
-        self.interval = getattr(self.stream, "interval", None)
-        if self.interval is not None:
-            self.stream.interval = min(self.interval, SEND_SECONDS)
+        self.hurry = contextlib.ExitStack()  # last: nobody closes what was not made
+        self.hurry.enter_context(hurrying(getattr(client, "scheduler_comm", None)))
 
     # --- workers ---
 
@@ -138,7 +135,7 @@ class DaskEngine(Engine):
         self.looked = now
         self.refuse_dead()
         threads = self.client.nthreads()
-        self.n_now, self.n_threads = len(threads), sum(threads.values())
+        self.there, self.n_now, self.n_threads = set(threads), len(threads), sum(threads.values())
         self.n_most = max(self.n_most, self.n_now)
         if self.n_now:
             self.seen = self.told = now
@@ -215,13 +212,11 @@ class DaskEngine(Engine):
         well = [future for future in futures if future.status == "finished"]
         others = [future for future in futures if future.status != "finished"]
         if len(well) > 1:
-            begun = time.monotonic()
             try:
-                results = self.client.gather(well, direct=self.is_direct)
+                results = self.fetch(well)
             except Exception:  # noqa: BLE001  (whichever it is of, is seen one by one)
                 others += well
             else:
-                self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS * len(well)
                 return [*zip(well, map(Done, results), strict=True), *((one, self.judge_one(one)) for one in others)]
         else:
             others += well
@@ -229,23 +224,60 @@ class DaskEngine(Engine):
 
     def judge_one(self, future: Any) -> Outcome:
         """What has become of a task."""
-        from asyncio import CancelledError
+        import asyncio
+        import concurrent.futures
 
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
         from distributed.comm import CommClosedError
 
-        gone = (KilledWorker, CommClosedError, CancelledError, FutureCancelledError)
-        begun = time.monotonic()
+        cancelled = asyncio.CancelledError, concurrent.futures.CancelledError, FutureCancelledError
+        gone = (KilledWorker, CommClosedError, *cancelled)
         try:
             if future.status == "error":
                 error = future.exception()
                 return Lost(error) if isinstance(error, gone) else Failed(error)
-            result = self.client.gather(future, direct=self.is_direct)
+            (result,) = self.fetch([future])
         except (*gone, OSError, TimeoutError) as error:  # the last two on the way here
             return Lost(error.with_traceback(None))  # whose frames would keep futures, and so keys, alive
-        self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS
         return Done(result)
+
+    def fetch(self, futures: list[Any]) -> list[Any]:
+        """The results of tasks that have ended: straight from the workers, as long as that is quick."""
+        if self.is_direct:
+            begun = time.monotonic()
+            found = self.gather(futures, is_direct=True)
+            if found is not None:
+                self.is_direct = time.monotonic() - begun < SLOW_SECONDS * len(futures)
+                return found
+        found = self.gather(futures, is_direct=False)
+        assert found is not None
+        return found
+
+    def gather(self, futures: list[Any], *, is_direct: bool) -> list[Any] | None:
+        """The same by Dask's own `gather`, which waits as long as it takes: meanwhile we look who is still there.
+
+        What is lost on the way is computed anew, by the workers that there are. None: a worker has gone, and may be the
+        one that is asked straight, which has been stopped and will never answer.
+        """
+        import asyncio
+
+        async def ask() -> list[Any]:
+            found: list[Any] = await self.client.gather(futures, direct=is_direct, asynchronous=True)
+            return found
+
+        asked = asyncio.run_coroutine_threadsafe(ask(), self.client.loop.asyncio_loop)
+        try:
+            while True:
+                before = self.there
+                wait([asked], timeout=LOOK_SECONDS)
+                if asked.done():
+                    return asked.result()
+                self.look()  # and raises where there is nobody to wait for
+                if is_direct and before - self.there:
+                    return None
+        finally:
+            asked.cancel()  # if it is not done
 
     def drop(self, tickets: Iterable[Any]) -> None:
         """Cancel tasks."""
@@ -262,7 +294,7 @@ class DaskEngine(Engine):
             parts = [one for one in walk(held.sources, is_pending) if isinstance(one, Part)]
             self.load(parts)
             given = map(self.stand_in, held.sources)
-            at = self.place(held.turn) or find_home(held.sources)
+            at = self.find_largest() if held.is_large else self.place(held.turn) or find_home(held.sources)
             held.value = self.submit(held.name, run_alike, self.here, held.make, *given, at=at)
             self.helds[id(held)] = held
             for part in parts:  # the scheduler keeps them until they are used, and no longer
@@ -288,6 +320,11 @@ class DaskEngine(Engine):
         threads = self.client.nthreads()
         slots = [address for address in sorted(threads) for _ in range(threads[address])]
         return slots[turn % len(slots)] if slots else None
+
+    def find_largest(self) -> str | None:
+        """The address of the worker with most memory; None where all have as much."""
+        limits = {address: facts["memory_limit"] or math.inf for address, facts in self.list_workers().items()}
+        return max(limits, key=lambda address: limits[address]) if len(set(limits.values())) > 1 else None
 
     def load(self, parts: list[Part]) -> None:
         """Let workers compute the partitions that are not there."""
@@ -346,8 +383,9 @@ class DaskEngine(Engine):
 
     def memory_each(self) -> int | None:
         """Bytes of memory for each thread, of the worker with least; None: no limit."""
-        limits = [int(facts["memory_limit"] or 0) // facts["nthreads"] for facts in self.list_workers().values()]
-        return min(limits, default=0) or None
+        workers = self.list_workers().values()
+        limits = [int(facts["memory_limit"]) // facts["nthreads"] for facts in workers if facts["memory_limit"]]
+        return min(limits, default=None)
 
     def threads_each(self) -> int:
         """Threads of each worker, where all have as many."""
@@ -365,10 +403,9 @@ class DaskEngine(Engine):
 
     def close(self) -> None:
         """Let go of everything on the cluster."""
+        self.hurry.close()
         self.drop(list(self.running))
         self.spent.clear()
-        if self.interval is not None:
-            self.stream.interval = self.interval
         self.release([*self.helds.values(), *self.parts])
         self.helds, self.parts = {}, []
         left = {key for key in list(self.client.futures) if f"-{self.id}-" in str(key)}  # which a traceback may hold
@@ -377,6 +414,31 @@ class DaskEngine(Engine):
             from distributed import Future
 
             self.client.cancel([Future(key, self.client) for key in left], force=True)
+
+
+@contextlib.contextmanager
+def hurrying(stream: Any) -> Iterator[None]:
+    """Have a client send at once what it is told, as far as Dask lets us, until the last fit by it is over."""
+    usual = getattr(stream, "interval", None)
+    if usual is None:
+        yield
+        return
+    with _turn:
+        held = _hurried.setdefault(id(stream), [usual, 0])
+        held[1] += 1
+        stream.interval = min(usual, SEND_SECONDS)
+    try:
+        yield
+    finally:
+        with _turn:
+            held[1] -= 1
+            if not held[1]:
+                stream.interval = held[0]
+                del _hurried[id(stream)]
+
+
+_hurried: dict[int, list[Any]] = {}  # by streams, which fits in several threads may share: usual interval, fits
+_turn = threading.Lock()
 
 
 def walk(values: Iterable[Any], is_entered: Callable[[Held], bool] | None = None) -> Iterator[Any]:

@@ -75,6 +75,7 @@ class Held:
         self.name, self.make, self.sources, self.turn = name, make, sources, turn
         self.value: Any = NOTHING  # or what stands for it, once it is asked for
         self.home: str | None = None  # the worker that tasks with it had better go to, where that is known
+        self.is_large = False  # to be made where there is most memory
 
 
 class Engine(ABC):

@@ -57,8 +57,12 @@ def take_head(part: Any) -> Any:
 
 def sign_head(head: Any) -> tuple[Any, ...]:
     """What joining looks at in a head: those that are alike here need be there once."""
+    if hasattr(head, "column_names"):  # of Arrow
+        ordered = [column for column in head.columns if getattr(column.type, "ordered", False)]
+        orders = [tuple(chunk.dictionary.to_pylist()) for column in ordered for chunk in column.chunks]
+        return str(head.schema), count_rows(head) > 0, *orders
     if not hasattr(head, "iloc"):
-        return str(getattr(head, "dtype", None) or getattr(head, "schema", None)), count_rows(head) > 0
+        return str(getattr(head, "dtype", None)), count_rows(head) > 0
     columns = [head.iloc[:, j] for j in range(head.shape[1])] if head.ndim == 2 else [head]
     return tuple(
         (str(column.dtype), tuple(getattr(column.dtype, "categories", ())), bool(column.notna().any()), len(head) > 0)

@@ -10,7 +10,6 @@ values behind codes, is a value of its own that workers hold.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -124,13 +123,10 @@ def grow_nodes(given: list[Any]) -> list[Piece]:
     """What is below some nodes of a tree; given: what tasks share, rows from all parts in their order, what to do."""
     known, gathered, content = given
     plan, bags, units, nodes, kernels = unpack(content, known)
-    blocks = [block for one in gathered for block in one.blocks]
+    blocks = [(block, [0, *block.ends]) for one in gathered for block in one.blocks]
 
     def grow(k: int) -> Piece:
-        pieces = []
-        for block in blocks:
-            lo, hi = list(pairwise([0, *block.ends]))[k]
-            pieces.append(block.take(lo, hi))
+        pieces = [block.take(edges[k], edges[k + 1]) for block, edges in blocks]
         codes = np.concatenate([codes for codes, _ in pieces])
         bag = join_bags([bag for _, bag in pieces])
         return grow_on_rows(plan, bags, units, nodes[k], codes, bag, kernels, np.zeros(CONTROL_SIZE, np.int64))
