@@ -56,7 +56,8 @@ def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain
     growth.use_columns(np.arange(growth.bins.n_features) if used is None else np.array(used))
     control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
     largest = max(h for _, h in sums)
-    return growth.grow(PackedUnits(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
+    growth.grow(PackedUnits(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
+    return growth.close(len(sums) if bag is None else len(bag))
 
 
 class Sum(NamedTuple):
