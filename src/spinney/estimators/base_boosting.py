@@ -39,9 +39,9 @@ from spinney.estimators.boosting_parts import (
     compare_outputs,
     join_curves,
     make_fitted_boosting,
-    name_columns,
     refuse_clashes,
     refuse_vectors,
+    rename_features,
 )
 from spinney.estimators.cart import CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checks import (
@@ -278,7 +278,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         monitor = Monitor(loss, y, weight, sets, metric, rule, callbacks, int(self.verbose))
         forest = None
         if old is not None:
-            forest = name_columns(old.forest, data.table.schema)
+            forest = rename_features(old.forest, data.table.schema)
             monitor.replay(n_old, add_rounds_of(old.forest), data.table.values(data.keep), raw)
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         curve: OutOfBagCurve | None = None

@@ -75,7 +75,7 @@ def join_curves(old: FittedBoosting | None, new: OutOfBagCurve | None, n_rounds:
     return OutOfBagScores(*curves)
 
 
-def name_columns(forest: Forest, schema: Schema) -> Forest:
+def rename_features(forest: Forest, schema: Schema) -> Forest:
     """The trees of the rounds there are, by the names that the columns of a fit have; a table without may get some."""
     legend = forest.legend
     if legend is None or legend.features == schema.names:
