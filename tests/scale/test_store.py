@@ -473,7 +473,6 @@ KILLED = """
     from pathlib import Path
     from disk_tables import make_table
     from spinney.scale.scan import Scan
-from spinney.table import coding
     scan = Scan(make_table(60_000), "y", drop=["w", "g"], block_rows=4096)
     print("storing", flush=True)
     scan.store(Path(sys.argv[1]) / "t.codes")
