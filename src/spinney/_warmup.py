@@ -25,10 +25,11 @@ END_WITH_PARENT = (
 
 
 def warmup() -> None:
-    """Compile the kernels now and keep them on disk, so that no later fit or predict waits for the compiler.
+    """Compile the kernels now and keep them on disk, so that later fits and predictions do not wait for the compiler.
 
-    Useful when an image is built, or once before many worker processes start. Takes about three
-    minutes the first time on a machine and a few seconds after that.
+    Useful when an image is built, or once before many worker processes start. Takes three to five minutes the first
+    time on a machine and a few seconds after that. Fits from disk or on a cluster, medians and several outputs
+    compile what they need besides when they are first asked for.
 
     Examples
     --------
