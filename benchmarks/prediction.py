@@ -3,7 +3,8 @@
 All sides predict the same 100,000 rows, each with its own trees of the same shape, grown on the same rows: boosted
 trees of 31 and of 63 leaves, and forests of full depth. Ours goes through the public `predict` or `predict_proba`,
 checks included. One thread is judged by CPU time, two by the clock. One row goes through `predictor()`, and through
-its kernel alone; as a dict it is compared with the same row as a frame.
+its kernel alone; as a dict it is compared with the same row as a frame. Forests of tables with categories predict the
+held-out rows from pandas frames, scikit-learn's from arrays of the levels' numbers, which it needs made beforehand.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.engines import BUNCH_ROWS, Engine, Shape, boosted_peers, fit_ours, forest_peers, our_engine, time_rows
-from benchmarks.runner import Answer, Scale, Timing, measure, report
-from benchmarks.tables import draw_numeric, housing
+from benchmarks.runner import Answer, Scale, Timing, alternate, measure, report
+from benchmarks.tables import adult, draw_numeric, housing, kddcup, mushroom
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from benchmarks.tables import Split
 
 N_ROWS = 100_000
 GROW_ROWS = 50_000
@@ -29,6 +32,8 @@ MOST_SECONDS = 4.0  # of the turns of one side on one table
 ONE_ROWS = 2_000
 DICT_ROWS = 5_000  # to grow on: the categories make another model
 LEAST_DICT_RATIO = 30.0
+FRAME_ROWS = 30_000  # to predict from a frame: the held-out ones as often as it takes
+LEAST_FRAME_RATIO = 1.5
 MOST_MICROSECONDS = {"boosted 100 x 31 leaves": 5.0, "classification forest": 25.0, "regression forest": 25.0}
 SHAPES = (
     Shape("boosted 100 x 31 leaves", 100, 31, is_regression=True),
@@ -159,6 +164,45 @@ def ask_dict(answers: list[Answer], shape: Shape, X: NDArray[Any], y: NDArray[An
     )
 
 
+def ask_frame(answers: list[Answer], split: Split, n_trees: int, repeats: int) -> None:
+    """Class shares of a table with categories: ours from a pandas frame, the peer's from numbers for the levels."""
+    from sklearn.ensemble import RandomForestClassifier as Peer
+
+    from spinney import RandomForestClassifier
+
+    ours = RandomForestClassifier(n_trees, random_state=0, n_jobs=1).fit(split.X.to_pandas(), split.y)
+    train, rows = split.of_peer
+    peer = Peer(n_trees, random_state=0, n_jobs=1).fit(train, split.y)
+    times = -(-FRAME_ROWS // len(rows))
+    frame, rows = pd_repeat(split.X_test.to_pandas(), times), np.concatenate([rows] * times)
+    for _ in range(2):  # kernels and layouts
+        ours.predict_proba(frame)
+    one = RandomForestClassifier(1, max_depth=1, random_state=0, n_jobs=1).fit(split.X.to_pandas(), split.y)
+    asked = (ours, frame), (peer, rows), (one, frame)
+    sides = [lambda _, model=model, X=X: model.predict_proba(X) for model, X in asked]
+    mine, theirs, read = (side.best for side in alternate(sides, 2 * repeats))
+    report(
+        answers,
+        Answer(
+            "prediction",
+            f"frame with categories, forest of {n_trees} on {split.name}, {len(rows):,} rows, 1 thread",
+            str(mine),
+            f"scikit-learn from numbers {theirs}",
+            theirs.cpu / mine.cpu,
+            " x CPU",
+            LEAST_FRAME_RATIO,
+            note=f"a tree of one test, which is little more than reading the frame, takes {read}",
+        ),
+    )
+
+
+def pd_repeat(frame: Any, times: int) -> Any:
+    """A pandas frame so many times below itself."""
+    import pandas as pd
+
+    return pd.concat([frame] * times, ignore_index=True)
+
+
 def run(scale: Scale, shapes: list[str] | None = None) -> list[Answer]:
     """Measure all shapes, or those of these names alone."""
     unknown = set(shapes or ()) - {shape.name for shape in SHAPES}
@@ -176,4 +220,7 @@ def run(scale: Scale, shapes: list[str] | None = None) -> list[Answer]:
             ask_dict(answers, scaled, X[:DICT_ROWS], y[:DICT_ROWS], scale.repeats)
             peers = boosted_peers(scaled, X, y, Path(folder)) if scaled.n_leaves else forest_peers(scaled, X, y)
             ask_many(answers, scaled, our_engine(model), peers, rows, scale.repeats)
+    for split in () if shapes else (adult(scale), mushroom(scale), kddcup(scale)):
+        if split is not None:
+            ask_frame(answers, split, 100 if scale.share == 1.0 else 10, scale.repeats)
     return answers

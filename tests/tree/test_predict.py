@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hand_trees import packed
-from spinney import _jit
+from spinney import RandomForestClassifier, _jit
 from spinney._types import EVERY_BRANCH, LANES, MULTIWAY, THRESHOLD
 from spinney.kernels.common.structs import AnyTree, LaneScratch, LeafAnswers, OpenNodes, PackedTrees, SurrogateTests
 
@@ -32,6 +32,45 @@ def test_a_walk_in_a_circle_ends(k):
         leaf,
     )
     assert set(leaf[:, 0].tolist()) <= {0, 1}
+
+
+def walk_one(tree, row):
+    """The leaf of a row, by the fields of the tree."""
+    node = 0
+    while tree.first_child[node] > 0:
+        value, cut = row[tree.feature[node]], tree.threshold[node]
+        if np.isnan(value):
+            branch = tree.missing_branch[node]
+        elif tree.n_levels[tree.feature[node]]:
+            word = int(tree.subsets[int(cut) + int(value) // 64])
+            branch = 1 - (word >> (int(value) % 64) & 1)
+        else:
+            branch = int(value > cut)
+        node = tree.first_child[node] + branch
+    return node
+
+
+@pytest.mark.parametrize("n_levels", [5, 64, 65, 130])
+@pytest.mark.parametrize("is_missing", [False, True], ids=["known", "missing"])
+def test_rows_find_their_leaves_by_masks_and_by_words(k, n_levels, is_missing):
+    """Subsets of up to 64 levels may stand in their nodes; wider ones are looked up."""
+    rng = np.random.default_rng(n_levels)
+    n = 10 * n_levels  # so that every level is there
+    values = np.column_stack([rng.permutation(n) % n_levels, rng.normal(size=n), rng.integers(0, 3, n)])
+    if is_missing:
+        values[rng.random(values.shape) < 0.2] = np.nan
+    wave = np.where(np.isnan(values[:, 0]), 0.5, np.sin(values[:, 0] * 7.0))
+    y = np.nan_to_num(wave + values[:, 1] * (values[:, 2] != 1)) > rng.normal(size=n)
+    model = RandomForestClassifier(3, categorical_features=[0, 2], cat_penalty=0.0, random_state=0).fit(values, y)
+    forest = model.forest_
+    assert forest.masked.has_masks == (n_levels <= 64)
+    rows = values[:60]
+    expected = [[walk_one(tree, row) for tree in forest] for row in rows]
+    for packed_trees in (forest.packed, forest.masked):
+        leaf = np.full((len(rows), 3), -1, np.int32)
+        scratch = LaneScratch(np.empty((24, 4)), np.empty(LANES, np.uint64))
+        k.predict.lanes.find(fixed(rows.copy()), packed_trees, scratch, leaf)
+        assert leaf.tolist() == expected
 
 
 @pytest.mark.parametrize("missing", [0, EVERY_BRANCH])

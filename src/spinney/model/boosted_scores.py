@@ -91,7 +91,7 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
     first, last = rounds.start * n_raw, rounds.stop * n_raw
     for row in range(n_raw):
         trees = slice(first + row, last, n_raw)
-        packed = forest.packed._replace(
+        packed = forest.packed_for(len(values))._replace(
             first_node=fixed(np.ascontiguousarray(forest.first_node[trees])),
             first_word=fixed(np.ascontiguousarray(forest.first_word[trees])),
         )

@@ -33,7 +33,8 @@ def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_job
     """Call add(lo, hi) for blocks of rows that go through trees, in threads where these pay."""
     seconds = n_rows * n_trees * ROUTE_SECONDS
     n_workers = count_workers(n_jobs, -(-n_rows // FEWEST_ROWS), seconds)
-    n_at_once = min(max(n_rows // (2 * max(n_workers, 2)), FEWEST_ROWS), MOST_ROWS)
+    n_shares = 2 * n_workers if n_workers > 1 else 1  # each takes all trees through the cache once
+    n_at_once = min(max(-(-n_rows // n_shares), FEWEST_ROWS), MOST_ROWS)
     n_tasks = -(-n_rows // n_at_once)
     kernels(min(n_at_once, n_rows) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)  # imported here, not in a thread
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from spinney._cached import derive, once
 from spinney._jit import fixed, kernels
-from spinney._node_layout import child_of_link, feature_of_link, pack_leaf, test_of_link
+from spinney._node_layout import child_of_link, feature_of_link, kind_of_link, pack_leaf, test_of_link
+from spinney._types import SUBSET
 from spinney.kernels.common.structs import (
     CheckMarks,
     CheckTolerances,
@@ -50,6 +51,7 @@ FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
     "distributions": (2, np.float64),
     "n_levels": (1, np.int32),
 }
+WORD_BITS = 64
 MOST_AHEAD = 1 << 30  # bytes of a field that are taken before they are needed
 NODE_SECONDS = 1.6e-5  # to check one node, interpreted
 
@@ -163,6 +165,26 @@ class Forest:
             fixed(self.subsets),
             fixed(self.first_word[:-1]),
         )
+
+    @once
+    def masked(self) -> PackedTrees:
+        """The same where a subset stands in its node, if every category has a word of levels at most; else `packed`.
+
+        A row reads one word less at each subset: adult takes 0.15 s instead of 0.23 s. It is a copy of `hot`.
+        """
+        is_subset = np.equal(kind_of_link(self.hot[:, 1]), SUBSET)
+        if not is_subset.any() or self.n_levels.max() > WORD_BITS:
+            return self.packed
+        nodes = np.flatnonzero(is_subset)
+        tree = np.searchsorted(self.first_node, nodes, side="right") - 1
+        hot = self.hot.copy()
+        word = self.first_word[tree] + np.ascontiguousarray(hot[nodes, 0]).view(np.float64).astype(np.int64)
+        hot[nodes, 0] = self.subsets[word]
+        return self.packed._replace(cuts=fixed(hot.view(np.float64)), links=fixed(hot), has_masks=True)
+
+    def packed_for(self, n_rows: int) -> PackedTrees:
+        """The trees as kernels that walk read them: `masked` where rows are many enough to pay for it."""
+        return self.masked if n_rows * len(self) >= self.n_nodes and len(self.subsets) > 0 else self.packed
 
     @once
     def leaf_shares(self) -> LeafShares:

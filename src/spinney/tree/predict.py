@@ -98,7 +98,8 @@ def find_all_leaves(forest: Forest, values: Values) -> NDArray[np.int32]:
         return join_blocks(values, lambda block: find_all_leaves(forest, block))
     leaf = np.empty((len(values), len(forest)), np.int32)
     k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
-    k.predict.lanes.find(fixed(values), forest.packed, make_lane_scratch(values, BLOCK_ROWS, forest.n_features), leaf)
+    packed = forest.packed_for(len(values))
+    k.predict.lanes.find(fixed(values), packed, make_lane_scratch(values, BLOCK_ROWS, forest.n_features), leaf)
     return leaf
 
 
@@ -123,7 +124,7 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
         score_at_once(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
     scratch = make_lane_scratch(values, BLOCK_ROWS, forest.n_features)
-    k.predict.lanes.vote(fixed(values), lo, hi, forest.packed, forest.leaf_shares, scratch, out)
+    k.predict.lanes.vote(fixed(values), lo, hi, forest.packed_for(len(values)), forest.leaf_shares, scratch, out)
 
 
 def add_answers(forest: Forest, trees: range, values: Values, lo: int, hi: int, raw: NDArray[np.float64]) -> None:
@@ -151,7 +152,7 @@ def add_answers(forest: Forest, trees: range, values: Values, lo: int, hi: int, 
     else:
         scratch = make_lane_scratch(block, min(BLOCK_ROWS, n_rows), voting.n_features)
         some = slice(trees.start, trees.stop)
-        packed = voting.packed._replace(
+        packed = voting.packed_for(len(values))._replace(
             first_node=fixed(np.ascontiguousarray(voting.first_node[:-1][some])),
             first_word=fixed(np.ascontiguousarray(voting.first_word[:-1][some])),
         )

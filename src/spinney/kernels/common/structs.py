@@ -1358,6 +1358,7 @@ class PackedTrees(NamedTuple):
     first_node: NDArray[np.int64]  # (n_trees,): the root of each tree
     subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, those of all trees behind each other
     first_word: NDArray[np.int64]  # (n_trees,): where the subsets of each tree begin
+    has_masks: bool = False  # column 0 of a subset is its one word itself
 
 
 class PackedTree(NamedTuple):
@@ -1389,10 +1390,9 @@ class Descent(NamedTuple):
 
     root: np.uint64  # node of the root among all
     first_word: np.uint64  # where the subsets of the tree begin
-    is_easy: bool  # no value of the block is missing, no test is a subset
-    block: NDArray[Any]  # (any, n_features + 1): of `LaneScratch`
-    cuts: NDArray[np.float64]  # (n_nodes, 2): as in `PackedTrees`
-    links: NDArray[np.uint64]  # (n_nodes, 2): as in `PackedTrees`
+    block: NDArray[Any]  # (any * (n_features + 1),): of `LaneScratch`, row after row
+    cuts: NDArray[np.float64]  # (2 * n_nodes,): as in `PackedTrees`, node after node
+    links: NDArray[np.uint64]  # (2 * n_nodes,): as in `PackedTrees`, node after node
     subsets: NDArray[np.uint64]  # (words,): as in `PackedTrees`
 
 
