@@ -143,6 +143,7 @@ HISTOGRAM_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
+FLAG_LEVELS = PLANE_LEAVES - 1  # of a category whose levels, and the missing one, are bits of 16
 SYMMETRIC_ROWS = 1024  # rows of a block that symmetric trees are asked for; see `kernels.predict.symmetric`
 SYMMETRIC_TREES = 8  # whose leaves are added up together
 SYMMETRIC_TESTS = 3  # of a tree that are asked together

@@ -89,9 +89,11 @@ def test_more_masks_of_levels_than_there_is_room_for_are_walked(monkeypatch):
     assert not bitvectors.can_be_bits(forest)
 
 
-def test_categories_are_looked_up_as_a_walk_asks_for_them(monkeypatch):
+@pytest.mark.parametrize("n_levels", [2, 14, 15, 16, 17, 64, 70])
+def test_categories_are_looked_up_as_a_walk_asks_for_them(n_levels, monkeypatch):
+    """Up to 15 levels as bits, more by masks."""
     X, y = draw_table(3000, 1, np.float64)
-    X[:, 1] = np.arange(len(X)) % 70
+    X[:, 1] = np.arange(len(X)) % n_levels
     X[::7, 1] = np.nan
     model = GradientBoostingRegressor(**plain(n_estimators=20, n_jobs=1), categorical_features=[1])
     model.fit(X, y + (X[:, 1] % 3 == 0))

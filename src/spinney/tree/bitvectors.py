@@ -8,7 +8,7 @@ import numpy as np
 
 from spinney._jit import fixed
 from spinney._node_layout import feature_of_link, kind_of_link, missing_of_link
-from spinney._types import PLANE_LEAVES, SUBSET
+from spinney._types import FLAG_LEVELS, PLANE_LEAVES, SUBSET
 from spinney.kernels.common.structs import AskedColumns, BinSegments, BitTrees, LeafRanges, LinearTerms
 from spinney.table.binning import lay_segments
 
@@ -104,10 +104,10 @@ def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any, *, is_known: bool = F
 
 
 def count_masks(forest: Forest, leaves: LeafRanges) -> int:
-    """Masks of all subsets: one for each level and one for missing values, on each line."""
+    """Masks of all subsets of many levels: one for each level and one for missing values, on each line."""
     node = np.flatnonzero(~forest.is_leaf & (kind_of_link(forest.hot[:, 1]) == SUBSET))
     n_levels = forest.n_levels[feature_of_link(forest.hot[node, 1])]
-    return int((leaves.n_lines[node] * (n_levels + 1)).sum())
+    return int((leaves.n_lines[node] * (n_levels + 1))[n_levels > FLAG_LEVELS].sum())
 
 
 def lay_terms(forest: Forest, leaves: LeafRanges, first_leaf: NDArray[np.int64]) -> LinearTerms | None:

@@ -1414,11 +1414,11 @@ class BitTrees(NamedTuple):
     first_line: NDArray[np.int64]  # (n_trees + 1,): where the lines of each tree begin, and the end
     column: NDArray[np.uint16]  # (n_lines,): place of the feature among those that are asked for
     missing: NDArray[np.uint16]  # (n_lines,): branch of missing values, 0 or 1; 0 for subsets, whose masks know it
-    rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature; unused for subsets
+    rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature; bits of few levels in branch 0
     mask: NDArray[np.uint16]  # (n_lines,): leaves of the plane that stay for a row in branch 1
     plane: NDArray[np.uint16]  # (n_lines,): the plane of leaves that the mask is for
-    lookup: NDArray[np.int64]  # (n_lines,): of a subset, where its masks begin; of a threshold -1
-    level_masks: NDArray[np.uint16]  # (any,): of each subset, what stays for each level, then for missing values
+    lookup: NDArray[np.int64]  # (n_lines,): of many levels, where their masks begin; NO_LOOKUP or FLAGS
+    level_masks: NDArray[np.uint16]  # (any,): of each subset of many levels, what stays for each; then if missing
     first_leaf: NDArray[np.int64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
     leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
 

@@ -10,8 +10,10 @@ of their feature, once for all trees, and the bits of a tree are cut into planes
 one (Ye et al. 2018, RapidScorer): both are then 16 bits wide whatever the values and the trees are. 1000 trees of
 63 leaves took 0.5 s for 100,000 rows, words of 64 bits and float64 values 1.1 s.
 
-A subset of levels is no compare: its mask is looked up by the row's level, one row at a time. That takes as long as ten
-compares, and is still a fraction of a walk, since most tests of most trees are thresholds.
+A category of up to 15 levels is a bit of 16 for each, and one for missing values: whether a row's bit is among those of
+the subset is asked of as many rows at once as a threshold is. The mask of a subset of more levels is looked up by the
+row's level, one row at a time, which takes as long as ten compares and is still a fraction of a walk. 100 trees on the
+22 categories of mushroom took 30 ms for 30,875 rows when all were looked up, and take 10 ms.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import PLANE_LEAVES, SUBSET
+from spinney._types import FLAG_LEVELS, PLANE_LEAVES, SUBSET
 
 from ..common.branch import has_level
 from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
@@ -42,6 +44,7 @@ from .linear import add_model
 ONE = np.uint64(1)
 TWO = np.uint64(2)
 NOWHERE = -1  # what no row reaches
+NO_LOOKUP, FLAGS = -1, -2  # of a line that is a threshold, and of one that is bits of levels
 EVERY_BIT = np.uint64((1 << PLANE_LEAVES) - 1)
 
 
@@ -142,10 +145,16 @@ def lay_bits(
                 trees.rank[at] = ranks[node]
                 trees.mask[at] = mask
                 trees.plane[at] = plane
-                trees.lookup[at] = at_masks if is_subset else -1
+                trees.lookup[at] = NO_LOOKUP
                 if is_subset:
                     size = np.int64(n_levels[feature])
                     word = packed.first_word[t] + np.int64(cuts[node, 0])
+                if is_subset and size <= FLAG_LEVELS:
+                    flags = packed.subsets[word] & ((ONE << np.uint64(size)) - ONE)
+                    trees.rank[at] = flags | (np.uint64(missing == 0) << np.uint64(size))
+                    trees.lookup[at] = FLAGS
+                elif is_subset:
+                    trees.lookup[at] = at_masks
                     lay_masks(packed, word, size, missing, mask, masks[at_masks : at_masks + size + 1])
                     at_masks += size + 1
                 at += 1
@@ -168,7 +177,7 @@ def rank_values(
     """Write how many thresholds of its feature a value is above; return how many are missing that go to branch 1.
 
     A missing number is above none of them; in a second copy, of columns where some go to branch 1, above all. The rank
-    of a category is its level, of a missing one the number of levels.
+    of a category is its level, of a missing one the number of levels; of few levels it is the bit of that number.
     """
     values = table.values
     bits = table.bits
@@ -185,9 +194,11 @@ def rank_values(
         column = np.uint64(c)
         j = features[c]
         if n_levels[c] > 0:
+            are_flags = n_levels[c] <= FLAG_LEVELS
             for i in range(n_rows):
                 value = values[first + i, j]
-                ranks[c, i] = np.int64(value) if value < n_levels[c] else n_levels[c]
+                level = np.uint64(np.int64(value) if value < n_levels[c] else n_levels[c])
+                ranks[c, i] = ONE << level if are_flags else level
             continue
         counts = np.int64(goes_up[c])
         base = segments.base[c]
@@ -271,6 +282,7 @@ def rule_out(tree: int, trees: BitTrees, other: int, scratch: BitScratch) -> int
     line_mask = trees.mask
     lookup = trees.lookup
     level_masks = trees.level_masks
+    zero = scratch.constants[0]
     every = scratch.constants[1]
     width = ranks.shape[1]
     n_planes = (trees.first_leaf[tree + 1] - trees.first_leaf[tree] + PLANE_LEAVES - 1) // PLANE_LEAVES
@@ -287,6 +299,10 @@ def rule_out(tree: int, trees: BitTrees, other: int, scratch: BitScratch) -> int
             continue
         rank = line_rank[line]
         mask = line_mask[line]
+        if lookup[line] == FLAGS:
+            for i in range(width):
+                live[p, i] &= every if ranks[c, i] & rank != zero else mask
+            continue
         for i in range(width):
             live[p, i] &= mask if ranks[c, i] > rank else every
     return n_planes
