@@ -651,7 +651,7 @@ def _used(codes: NDArray[Any], n_values: int) -> tuple[NDArray[np.int64], NDArra
     used = np.flatnonzero(occurs[:-1])
     place = np.full(n_values + 1, -1, dtype=np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
-    return used, place[codes]
+    return used, codes.astype(np.int32) if len(used) == n_values else place[codes]
 
 
 def _read_numbers(series: Any) -> NDArray[Any]:
