@@ -170,6 +170,17 @@ def boost_one_hot(share: float) -> Callable[[int], object]:
     return lambda n: GradientBoostingClassifier(n_estimators=5, n_jobs=n, random_state=0).fit(X, y)
 
 
+def boost_letters(share: float) -> Callable[[int], object]:
+    from benchmarks.tables import letter
+    from spinney import GradientBoostingClassifier
+
+    split = letter(Scale(share, 1))
+    if split is None:
+        return lambda _: None
+    settings = {"max_leaf_nodes": 31, "learning_rate": 0.1, "subsample": 1.0, "max_features": None, "random_state": 0}
+    return lambda n: GradientBoostingClassifier(n_estimators=10, n_jobs=n, **settings).fit(split.X, split.y)
+
+
 def grow_forest(share: float) -> Callable[[int], object]:
     from spinney import RandomForestClassifier
 
@@ -198,6 +209,7 @@ def predict_boosted(share: float) -> Callable[[int], object]:
 CASES = (
     Case("boosting, 500,000 x 28, 30 rounds", boost_numbers, {8: 6.0, 32: 16.0}),
     Case("boosting, 465,000 x 54 with 44 one-hot, 7 classes, 5 rounds", boost_one_hot, {}),
+    Case("boosting, letter 16,000 x 16, 26 classes, 10 rounds", boost_letters, {}),
     Case("random forest, 100,000 x 28, 100 trees", grow_forest, {32: 24.0}),
     Case("predict, 100 boosted trees, 500,000 rows", predict_boosted, {}),
     Case("predict, forest of 100 trees, 200,000 rows", predict_forest, {}),

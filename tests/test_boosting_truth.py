@@ -21,6 +21,7 @@ from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney._threads import Team
 from spinney._types import THRESHOLD
+from spinney.ensemble.boosting import Boosting
 from spinney.tree.boost import SHARE_CELLS, BoostGrowth, limit_workers
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
@@ -103,6 +104,44 @@ def test_threads_are_not_taken_by_default_for_nodes_that_are_not_worth_it():
     few, many = SHARE_CELLS // 8 - 1, SHARE_CELLS // 8
     assert [limit_workers(4, n_jobs, few, 8) for n_jobs in (None, 4, -1)] == [1, 4, 4]
     assert limit_workers(4, None, many, 8) == 4
+    assert [limit_workers(4, None, few, 8, n_trees) for n_trees in (3, 26)] == [3, 4]  # a tree each
+
+
+SIDES = {
+    "all rows": {"subsample": 1.0, "max_features": None},
+    "bags": {"subsample": 0.6, "max_features": 2, "min_samples_leaf": 3},
+    "leaves of all rows": {"subsample": 0.5, "leaf_rows": "all", "max_features_per_tree": 3},
+    "defaults": {"n_estimators": "auto", "effort": 0.2},
+    "interactions": {"interaction_cst": [[0, 1], [2, 3]], "newton": False, "pruning": "post", "gamma": 0.1},
+    "stop": {"n_iter_no_change": 2, "validation_fraction": 0.2, "n_estimators": 8},
+}
+
+
+@compiled_only
+@pytest.mark.parametrize("has_weights", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("options", SIDES.values(), ids=SIDES)
+def test_trees_of_a_round_that_grow_side_by_side_are_those_of_one_thread(monkeypatch, options, has_weights):
+    """Threads of any number, which take a class each, one after the other."""
+    X, y = make_table(1500, "four classes")
+    weight = np.random.default_rng(0).random(len(y)) + 0.5 if has_weights else None
+    options = {"n_estimators": 4, "max_leaf_nodes": 12, "random_state": 0, **CATEGORY, **options}
+    alone = make_model("four classes", n_jobs=1, **options).fit(X, y, sample_weight=weight)
+    rounds, grow = [], Boosting.grow_side_by_side
+    monkeypatch.setattr(Boosting, "grow_side_by_side", lambda *a: (rounds.append(len(a[1])), grow(*a)))
+    for n_jobs in (2, 3, 4, 9):
+        model = make_model("four classes", n_jobs=n_jobs, **options).fit(X, y, sample_weight=weight)
+        assert rounds[-1] == min(n_jobs, 4)
+        assert same_forest(model, alone)
+        np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
+
+
+@compiled_only
+@pytest.mark.parametrize("options", [{"drop_rate": 0.3}, {"subsample": 0.5, "sampling": "gradient"}], ids=str)
+def test_what_goes_by_trees_before_grows_one_after_the_other(monkeypatch, options):
+    X, y = make_table(1500, "four classes")
+    monkeypatch.setattr(Boosting, "grow_side_by_side", None)
+    models = [make_model("four classes", n_estimators=4, n_jobs=n, random_state=0, **options).fit(X, y) for n in (1, 3)]
+    assert same_forest(*models)
 
 
 ENDS = {

@@ -10,6 +10,7 @@ or over fixed blocks of rows, so the trees are the same for any number of thread
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_B
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
-from spinney.ensemble.losses import RoundRows
+from spinney.ensemble.losses import RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.ensemble.subspaces import Subspaces
@@ -313,14 +314,16 @@ class Boosting(BoostedTrees):
             self.sampling = GradientSampling(n_rows, size, key, params.learning_rate)
         self.team = Team(n_workers)
         table = bins if self.exact is None else self.narrow(np.ones(n_rows))
-        self.growth = self.make_growth(table, constraints or Constraints(), params)
+        self.constraints = constraints or Constraints()
+        self.growth = self.make_growth(table, params)
         self.of_all: BoostGrowth | None = None  # for rounds that see all rows, where others see bags
         if self.sampling is not None and first_round < self.sampling.n_whole:
-            self.of_all = self.make_growth(table, constraints or Constraints(), replace(params, subsample=1.0))
+            self.of_all = self.make_growth(table, replace(params, subsample=1.0))
         self.of_bags = self.growth
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
         self.outside: OutsideRows | None = None  # of the round; None: nobody asks
+        self.sides: list[Boosting] | None = None  # of threads that each grow a tree; None: not made yet
         # whether leaves are Newton's steps by the rows of the bag, and nobody asks for the leaves of rows
         self.is_plain = (
             loss.leaf == "newton" and self.directions is None and self.dropout is None and not self.fills_leaves
@@ -331,7 +334,7 @@ class Boosting(BoostedTrees):
         self.knows_p = False
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
 
-    def make_growth(self, bins: Bins, constraints: Constraints, params: BoostParams) -> BoostGrowth:
+    def make_growth(self, bins: Bins, params: BoostParams) -> BoostGrowth:
         """Memory that trees are grown with."""
         return BoostGrowth(
             bins,
@@ -340,9 +343,31 @@ class Boosting(BoostedTrees):
             self.kernels,
             self.team.n_workers,
             self.team.run,
-            constraints.monotone,
-            constraints.interactions,
+            self.constraints.monotone,
+            self.constraints.interactions,
         )
+
+    def make_sides(self) -> list[Boosting]:
+        """The model once for each thread, with memory of its own to grow a tree in; empty: trees grow one by one.
+
+        The trees of the classes do not depend on each other within a round. Where not even the root of one is worth
+        sharing out, threads take a tree each.
+        """
+        is_plain = self.sampling is None and self.exact is None and self.dropout is None  # nothing goes by trees before
+        if self.team.n_workers == 1 or not (self.growth.is_small and is_plain and isinstance(self.loss, Softmax)):
+            return []
+        return [self.make_side() for _ in range(min(self.team.n_workers, self.loss.n_raw))]
+
+    def make_side(self) -> Boosting:
+        """The model as one thread sees it: the same rows, scores and draws, other memory for trees and derivatives."""
+        side = copy.copy(self)
+        side.team, side.store = Team(1), TreeStore(self.loss.n_raw, self.store.n_levels, self.store.legend)
+        side.growth = side.make_growth(self.growth.bins, self.params)
+        side.gradients = self.gradients._replace(g=np.empty_like(self.gradients.g), h=np.empty_like(self.gradients.h))
+        side.choosing = side.gradients._replace(h=self.choosing.h) if self.is_flat else side.gradients
+        side.block_sums = np.empty_like(self.block_sums)
+        side.end = side.make_end(len(side.growth.nodes.test))
+        return side
 
     def close(self) -> None:
         """End the threads."""
@@ -350,10 +375,10 @@ class Boosting(BoostedTrees):
 
     # --- rows ---
 
-    def share(self, work: Callable[[int, int], None]) -> None:
-        """Call work(lo, hi) for all rows, in whole blocks, side by side where it pays."""
+    def share(self, work: Callable[[int, int], None], n_each: int = 1) -> None:
+        """Call work(lo, hi) for all rows, in whole blocks, side by side where it pays; n_each: scores of a row."""
         n_rows, size = len(self.y), self.rows_of_part
-        if self.team.n_workers == 1 or n_rows < ROWS_AT_ONCE:
+        if self.team.n_workers == 1 or n_rows * n_each < ROWS_AT_ONCE:
             work(0, n_rows)
         else:
             self.team.run(lambda t: work(min(t * size, n_rows), min((t + 1) * size, n_rows)))
@@ -414,8 +439,33 @@ class Boosting(BoostedTrees):
 
     def grow_trees(self, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
         """Grow the trees of a round, one for each raw score."""
+        if self.sides is None:
+            self.sides = self.make_sides()
+        if self.sides:
+            self.grow_side_by_side(self.sides, bag, control)
+            return
         for k in range(self.loss.n_raw):
-            self.grow_tree(k, bag, control)
+            self.end_tree(k, bag, self.begin_tree(k, bag, control))
+
+    def grow_side_by_side(
+        self, sides: list[Boosting], bag: NDArray[np.int32] | None, control: NDArray[np.int64]
+    ) -> None:
+        """Grow the trees of a round by threads, each every so many-th of them; they are stored in their order."""
+        n_raw, n_sides = self.loss.n_raw, len(sides)
+        if not self.knows_p:
+            self.derive(0)  # which writes the probabilities of all classes
+
+        def work(t: int) -> None:
+            for k in range(t, n_raw, n_sides) if t < n_sides else ():
+                sides[t].end_tree(k, bag, sides[t].begin_tree(k, bag, control))
+
+        for side in sides:
+            side.n_rounds, side.outside, side.knows_p = self.n_rounds, self.outside, True
+            side.growth.reg_lambda = self.growth.reg_lambda
+            side.store.clear()
+        self.team.run(work)
+        for k in range(n_raw):
+            self.store.take(sides[k % n_sides].store, k // n_sides)
 
     def drop(self, dropout: Dropout | None) -> None:
         """Take what the rounds that this one drops have added off the scores."""
@@ -498,12 +548,12 @@ class Boosting(BoostedTrees):
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
         sums = np.empty((len(self.block_sums), 2))
-        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi))
+        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), self.loss.n_raw)
         self.knows_p = True
         return mean_loss(sums)
 
-    def grow_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
-        """Grow a tree for raw score k, and add its values to the scores."""
+    def begin_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> tuple[float, float]:
+        """Choose the tests of a tree for raw score k; return the sums of the sizes of its derivatives."""
         growth = self.growth
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
@@ -514,6 +564,11 @@ class Boosting(BoostedTrees):
             growth.use_columns(self.columns.columns(self.number_of_tree(k)))
         growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
+        return sum_g, sum_h
+
+    def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float]) -> None:
+        """Give the leaves of the tree their values, keep it, and add them to the scores."""
+        growth, (sum_g, sum_h) = self.growth, sizes
         if self.is_plain and self.outside is None and len(self.y) < ROWS_AT_ONCE:
             self.finish(k, leaf_units(sum_g, sum_h))
             return
@@ -531,7 +586,7 @@ class Boosting(BoostedTrees):
         self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
 
     def finish(self, k: int, scale: PackedUnits) -> None:
-        """End `grow_tree` in one call, where rows are few and leaves plain."""
+        """The same in one call, where rows are few and leaves plain."""
         growth, store = self.growth, self.store
         n_grown = int(growth.state[N_NODES])
         store.make_room(n_grown)

@@ -56,6 +56,19 @@ class TreeStore:
         self.places.append(self.n_nodes)
         self.subsets.append(subsets)
 
+    def clear(self) -> None:
+        """Forget all trees; their room is kept."""
+        self.n_nodes, self.places, self.subsets = 0, [0], []
+
+    def take(self, other: TreeStore, tree: int) -> None:
+        """Keep a tree of another store behind the last one."""
+        first, last = other.places[tree : tree + 2]
+        self.make_room(last - first)
+        mine = slice(self.n_nodes, self.n_nodes + last - first)
+        for name in ("hot", "n_rows", "weight", "gain"):
+            getattr(self, name)[mine] = getattr(other, name)[first:last]
+        self.add(last - first, other.subsets[tree])
+
     def load(self, forest: Forest) -> None:
         """Begin with the trees of a forest that `forest` has given with gains in full."""
         self.make_room(forest.n_nodes)

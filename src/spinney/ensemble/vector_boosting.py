@@ -22,7 +22,7 @@ from spinney.tree.vector_boost import VectorGrowth
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spinney.ensemble.boosting import BoostedRows, Constraints
+    from spinney.ensemble.boosting import BoostedRows
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
     from spinney.table.sparse import Values
@@ -48,7 +48,7 @@ class VectorBoosting(Boosting):
         self.derivatives = [Gradients(np.empty(n_rows), np.empty(n_rows), weight, is_whole) for _ in range(loss.n_raw)]
         self.ones = np.ones(n_rows) if self.is_flat else None
 
-    def make_growth(self, bins: Bins, constraints: Constraints, params: BoostParams) -> VectorGrowth:
+    def make_growth(self, bins: Bins, params: BoostParams) -> VectorGrowth:
         """Memory that trees are grown with."""
         return VectorGrowth(
             self.loss.n_raw,
@@ -58,7 +58,7 @@ class VectorBoosting(Boosting):
             self.kernels,
             self.team.n_workers,
             self.team.run,
-            constraints.interactions,
+            self.constraints.interactions,
             has_weight=self.min_weight > 0,
         )
 

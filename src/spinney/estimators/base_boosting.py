@@ -337,26 +337,26 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     ) -> Boosting:
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema = data.table.schema
-        n_workers = effort.count_workers(self.n_jobs, len(y) // SHARED_ROWS)
-        n_workers = limit_workers(n_workers, self.n_jobs, len(y), schema.n_features)
+        has_vectors = self._shares_trees(data.loss)
+        n_trees = 1 if has_vectors or data.loss.name != "log_loss" else data.loss.n_raw  # that may grow side by side
+        n_most = effort.count_workers(self.n_jobs, max(len(y) // SHARED_ROWS, n_trees))
+        n_workers = limit_workers(n_most, self.n_jobs, len(y), schema.n_features, n_trees)
         constraints = Constraints(
             check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
-        is_drawn_anew = self.candidates == "hessian"  # from all values, for each tree
-        max_bins = None if self.max_bins is None or is_drawn_anew else int(self.max_bins)
-        has_vectors = self._shares_trees(data.loss)
-        bundles = not is_drawn_anew and not has_vectors
+        anew = self.candidates == "hessian"  # bins are drawn from all values, for each tree
+        max_bins = None if self.max_bins is None or anew else int(self.max_bins)
+        bundles = not (anew or has_vectors)
         bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=bundles)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
-        make = VectorBoosting if has_vectors else Boosting
-        return make(
+        return (VectorBoosting if has_vectors else Boosting)(
             BoostedRows(bins, y, weight, raw),
             data.loss,
             params,
             effort.kernels,
-            limit_workers(n_workers, self.n_jobs, len(y), len(np.unique(bins.place))),  # some features share a byte
+            limit_workers(n_workers, self.n_jobs, len(y), len(np.unique(bins.place)), n_trees),  # some share a byte
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
