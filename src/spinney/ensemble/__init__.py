@@ -11,6 +11,7 @@
 | `out_of_bag.py` | votes on rows outside the bags |
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |
+| `adaboost_levels.py` | the same on rows that come in parts, from disk |
 | `boosting.py` | one round of gradient boosting |
 | `tree_store.py` | its trees so far |
 | `boosting_levels.py` | the same on rows that come in parts, from disk |

@@ -71,6 +71,8 @@ class TopGrowing(NamedTuple):
     vote_bytes: int = 0  # of each row, for votes of trees that have not seen it
     class_bytes: int = 0  # the same for each class beyond two
     gap: str | None = None  # as of `LevelGrowing`
+    holds_weights: bool = True  # whether bags are drawn by the weights, or groups, that a table has
+    max_depth: int | None = None  # of trees that are members, and have it in place of the estimator
 
 
 class FitPlan(NamedTuple):
@@ -247,7 +249,7 @@ def estimate_seconds(plan: FitPlan, levels: LevelGrowing | TopGrowing, n_scores:
     if isinstance(levels, LevelGrowing):
         visit = BOOST_DISK_SECONDS if plan.by_levels else BOOST_SECONDS
         return cells * (CELL_SECONDS + n_trees * n_scores * min(depth, math.log2(levels.n_open)) * visit)
-    depth = min(depth, getattr(estimator, "max_depth", None) or math.inf)
+    depth = min(depth, levels.max_depth or getattr(estimator, "max_depth", None) or math.inf)
     visit = TREE_SECONDS * (TREE_DISK if plan.by_levels else 1.0)
     return cells * CELL_SECONDS + plan.n_rows * n_trees * levels.count_tried(plan.n_features) * depth * visit
 
@@ -309,7 +311,8 @@ def plan_tops(
     of_node = 8 * (n_codes + 1) * max(n_scores + 1, 3) * n_tried
     least = max(of_node, LEAST_GATHERED * (width + SUBTREE_BYTES))
     held = growing.vote_bytes + growing.class_bytes * max(n_scores - 2, 0)
-    if growing.has_tables or any(column.role in {"weight", "groups"} for column in columns):
+    has_columns = growing.holds_weights and any(column.role in {"weight", "groups"} for column in columns)
+    if growing.has_tables or has_columns:
         held += DRAW_BYTES
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while True:
@@ -345,5 +348,5 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
     raise ValueError(
         f"{name} needs {needs} with the codes of {plan.n_rows:,} rows and {plan.n_features} features in memory, and "
         f"memory={limit}: raise it, drop columns, or scan fewer files. Gradient boosting of numbers and classes, "
-        "random forests, extra-trees, bags of CART trees and CART need not hold them"
+        "random forests, extra-trees, CART, and bags of CART trees and AdaBoost with them need not hold them"
     )
