@@ -170,6 +170,18 @@ def test_rounds_stop_early_by_rows_that_are_given(target, room, tmp_path):  # no
         assert model_bytes(found, tmp_path) == model_bytes(expected, tmp_path)
 
 
+@pytest.mark.parametrize("weights", ["none", "zeros"])
+@pytest.mark.parametrize(("target", "n_rows"), [("classes", 9000), ("three", 70_000), ("numbers", 9000)])
+def test_rounds_stop_early_by_rows_that_are_held_out(target, n_rows, weights, room, tmp_path):  # noqa: ARG001
+    table, weight = make_table(n_rows, target=target), make_weights(weights, n_rows)
+    kind = AdaBoostRegressor if target == "numbers" else AdaBoostClassifier
+    model = kind(n_estimators=8, n_iter_no_change=2, validation_fraction=0.2, random_state=4)
+    expected = fit_in_memory(model, table, weight)
+    found = clone(model).fit(scan(table, weight))
+    assert found.validation_scores_.tolist() == expected.validation_scores_.tolist()
+    assert model_bytes(found, tmp_path) == model_bytes(expected, tmp_path)
+
+
 def test_a_perfect_member_a_member_of_no_use_and_one_class_end_the_rounds(room, tmp_path):  # noqa: ARG001
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, 6000).astype(np.float64)

@@ -74,15 +74,16 @@ class Fits:
             time.sleep(0.002)
 
     def end(self, process):
-        """Wait for the end, which has to come."""
-        process.communicate(timeout=300)
-        return process.returncode
+        """Wait for the end, which has to come; the code, and what was said."""
+        _, said = process.communicate(timeout=300)
+        return process.returncode, said
 
     def finish(self):
         """Fit to the end, from wherever the last one has left off; the file and the seconds."""
         process = self.start()
         begun = time.monotonic()
-        assert self.end(process) == 0
+        code, said = self.end(process)
+        assert code == 0, said
         seconds = time.monotonic() - begun
         content = self.out.read_bytes()
         self.out.unlink()

@@ -21,7 +21,7 @@
 | `dropout.py` | its rounds that leave out trees before them: DART |
 | `rounds.py` | the loop over rounds: measure, record, stop |
 | `oob_stopping.py` | stop by the rows that each round leaves out |
-| `held_out.py` | rows that are held out, and how well they are predicted |
+| `held_out.py` | rows that are held out, all at once or block by block, and how well they are predicted |
 | `boosting_defaults.py` | the rules for "auto" |
 | `losses.py` | losses: start, checks, derivatives |
 | `custom_loss.py` | a loss of the user's own, by its derivatives |

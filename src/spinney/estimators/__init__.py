@@ -69,6 +69,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `boosting_by_levels.py` | a fit of gradient boosting whose rows stay on disk |
 | `boosting_on_cluster.py` | a fit of gradient boosting whose rows are spread over workers |
 | `rows_on_disk.py` | its target and weights, and those of AdaBoost, read block by block |
+| `held_rows.py` | rows of a table on disk that are held out |
 | `boosting_checkpoint.py` | rounds of gradient boosting in a checkpoint |
 | `base_model.py` | `init=estimator`: the model that boosting begins with |
 | `evaluation_sets.py` | `X_val`, `eval_set`: rows to evaluate rounds on |

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from spinney._cost import growing_seconds
 from spinney.ensemble.adaboost import AdaBoost
 from spinney.ensemble.adaboost_levels import BASE, LOGS, LevelFitter, LevelWeights, RoundForest, target_of_classes
+from spinney.ensemble.adaboost_trees import leaf_predictions
 from spinney.ensemble.forest import Plan
 from spinney.ensemble.forest_levels import TopBudget
 from spinney.ensemble.sampling import whole_draw
@@ -25,6 +26,7 @@ from spinney.estimators.cart import cart_params, count_features, grows_in_forest
 from spinney.estimators.checkpoints import open_checkpoint
 from spinney.estimators.checks import draw_seed, open_x
 from spinney.estimators.fingerprints import fingerprint_blocks
+from spinney.estimators.held_rows import hold_rows_out, wants_held_rows
 from spinney.estimators.parameters import parameter
 from spinney.estimators.rows_on_disk import WEIGHT, ClassFactors, LabelBlocks, RowWriting, find_folder
 from spinney.estimators.training import estimate_effort, make_legend
@@ -34,18 +36,29 @@ from spinney.scale.plan import TopGrowing
 from spinney.scale.row_files import RowFiles
 from spinney.table.fixed_point import fix_block, value_target_blocks
 from spinney.table.ingest import read_columns
+from spinney.tree.predict import find_leaves
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from spinney.ensemble.adaboost import EarlyStopping
     from spinney.estimators.evaluation_sets import GivenSet
+    from spinney.estimators.held_rows import HeldRows
     from spinney.estimators.other_members import Template
     from spinney.estimators.rows_on_disk import RowsOnDisk
     from spinney.estimators.training import Effort
     from spinney.model.fitted_adaboost import FittedAdaBoost
+    from spinney.scale.column_cuts import Rows
     from spinney.scale.plan import FitPlan
     from spinney.scale.store import Store
     from spinney.scale.stored_table import StoredTable
     from spinney.table.coding import Codes
     from spinney.table.fixed_point import Target
+    from spinney.tree.structure import Tree
+
+ANSWER_BYTES = 24  # of a row that is held out, for each number that is kept of it: votes of classes, or each prediction
 
 
 def plan_adaboost(model: Any) -> TopGrowing:
@@ -57,7 +70,10 @@ def plan_adaboost(model: Any) -> TopGrowing:
     if gap is not None:
         gap = f"{gap} of its trees"
     count = partial(count_features, tree.max_features)
-    return TopGrowing(count, int(tree.max_bins), gap=gap, holds_weights=False, max_depth=tree.max_depth)
+    validation = model.validation_fraction if wants_held_rows(model, has_sets=False) else None
+    answers = ANSWER_BYTES if hasattr(model, "predict_proba") else ANSWER_BYTES * int(model.n_estimators)
+    growing = TopGrowing(count, int(tree.max_bins), gap=gap, holds_weights=False, max_depth=tree.max_depth)
+    return growing._replace(validation=validation, answer_bytes=answers)
 
 
 class DiskRounds:
@@ -91,20 +107,20 @@ class DiskRounds:
     def run(self, sets: list[GivenSet]) -> FittedAdaBoost:
         """Go through the rounds; sets: rows to evaluate on."""
         model, n_trees = self.model, int(self.model.n_estimators)
-        if model.n_iter_no_change is not None and not sets:
-            raise ValueError(
-                f"{type(model).__name__} would hold rows of {self.store.n_rows:,} in memory: give X_val in place of "
-                "validation_fraction, or raise memory= to have the rows in memory"
-            )
+        folder = find_folder(self.store)
         with contextlib.ExitStack() as stack:
-            writing = RowWriting(self.labels, self.factors, find_folder(self.store), 1)
-            with writing.closing_on_error():
-                writing.run(0)
-                rows = writing.finish(self.factors.meaning)
+            rows = self.write_rows(folder)
             stack.callback(rows.close)
             seed = draw_seed(model.random_state)
             checkpoint = open_checkpoint(model, seed, None, lambda: self.mark(rows))
             seed = seed if checkpoint is None else checkpoint.seed
+            stopping = model._watch_given(sets, self.table.schema)  # noqa: SLF001
+            if wants_held_rows(model, has_sets=bool(sets)):
+                with contextlib.closing(hold_rows_out(self.factors, seed, folder)) as held:
+                    stopping = self.watch_held(held)
+                    rows.close()
+                    rows = self.write_rows(folder, held.is_held)
+                stack.callback(rows.close)
             n_rows, schema = rows.files.n_rows, self.table.schema
             effort = estimate_effort(growing_seconds(n_rows, schema.n_features, n_trees, n_levels=1))
             weight, memory = rows.fixed_weights(), (self.plan.memory or 0) // CUT_SHARE
@@ -121,7 +137,6 @@ class DiskRounds:
             if params.max_depth == 1:
                 budget = TopBudget(budget.n_sums, 0)  # one pass makes all that a stump asks for
             shared = Plan(codes, weights.weights, weights.target, whole_draw(n_rows, None, 0), params, seed)
-            folder = find_folder(self.store)
             growth = RoundForest(shared, legend, engine, budget, lambda n: RowFiles(folder, 1, n))
             fit = LevelFitter(growth, self.n_classes, effort.kernels, float(self.tree.ccp_alpha))
             base = self.tree.set_params(random_state=seed)
@@ -134,9 +149,26 @@ class DiskRounds:
                 inverts=self.n_classes == 2,
                 learning_rate=float(model.learning_rate),
             )
-            stopping = model._watch_given(sets, schema)  # noqa: SLF001
             fitted: FittedAdaBoost = model._run_rounds(self.template, trees, boost, stopping, checkpoint)  # noqa: SLF001
         return fitted
+
+    def write_rows(self, folder: Path, is_held: Rows | None = None) -> RowsOnDisk:
+        """Write the rows to learn from; is_held: those that are held out."""
+        writing = RowWriting(self.factors, folder, is_held=is_held)
+        with writing.closing_on_error():
+            writing.run(0)
+            return writing.finish(self.factors.meaning)
+
+    def watch_held(self, held: HeldRows) -> EarlyStopping:
+        """What watches over rows that are held out."""
+        values = held.read_values(self.table)
+        y = held.y.astype(np.int64) if self.n_classes else held.y
+
+        def predict(tree: Tree) -> NDArray[Any]:
+            return leaf_predictions(tree)[find_leaves(tree, values)]
+
+        stopping: EarlyStopping = self.model._watch(predict, y, held.weight)  # noqa: SLF001
+        return stopping
 
     def open_weights(self, engine: DiskEngine, rows: RowsOnDisk, codes: Codes, effort: Effort) -> LevelWeights:
         """Write what weights begin with, and settle those of the first round."""

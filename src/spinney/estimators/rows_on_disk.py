@@ -238,16 +238,20 @@ class RowsOnDisk(NamedTuple):
 
 
 def read_rows(
-    labels: LabelBlocks, make_loss: Callable[[], Loss], folder: Path, n_together: int = 1
+    factors: ClassFactors,
+    make_loss: Callable[[], Loss],
+    folder: Path,
+    n_together: int = 1,
+    is_held: Rows | None = None,
 ) -> tuple[RowsOnDisk, Loss]:
     """Read target and weights of a store, and write those of the rows to learn from to files in a folder.
 
-    n_together: blocks of the store that are one part of the files.
+    n_together: blocks of the store that are one part of the files; is_held: rows of the store that are left out.
     """
-    factors, loss = ClassFactors(labels, getattr(labels.model, "class_weight", None)), make_loss()
+    labels, loss = factors.labels, make_loss()
     greatest = [max(float(np.max(np.abs(y))), 0.0) for y in labels.targets()]
     exponent = find_exponent(np.array([max(greatest)]), loss)
-    writing = RowWriting(labels, factors, folder, n_together)
+    writing = RowWriting(factors, folder, n_together, is_held)
     with writing.closing_on_error():
         writing.run(exponent, lambda y, is_used, first: check_target(loss, y, is_used, first))
         loss.check(np.array([writing.highest]))
@@ -260,22 +264,23 @@ class RowWriting:
 
     Parameters
     ----------
-    labels : LabelBlocks
     factors : ClassFactors
     folder : Path
     n_together : int
         Blocks of the store that are one part of the files.
+    is_held : rows of bool, optional
+        Rows of the store that are left out.
 
     Attributes
     ----------
     largest, highest : float
-        Weight, and target of the rows to learn from, at most.
+        Weight of the rows to learn from, and target of these and those left out, at most.
     has_weights : bool
         Whether there are weights, of rows or classes.
     """
 
-    def __init__(self, labels: LabelBlocks, factors: ClassFactors, folder: Path, n_together: int) -> None:
-        self.store, self.factors = labels.store, factors
+    def __init__(self, factors: ClassFactors, folder: Path, n_together: int = 1, is_held: Rows | None = None) -> None:
+        self.store, self.factors, self.is_held = factors.labels.store, factors, is_held
         self.files = RowFiles(folder, n_together * self.store.block_rows)
         self.everyone = RowFiles(folder, self.store.block_rows, self.store.n_rows)
         self.marks = StreamedMark(self.store.n_rows), StreamedMark(self.store.n_rows)
@@ -302,12 +307,15 @@ class RowWriting:
             self.marks[0].add(y)
             if is_used.any():
                 self.highest = max(self.highest, float(y[is_used].max()))
+            if self.is_held is not None:
+                is_used &= ~self.is_held[first : first + len(y)]
             writers[0].add(in_units(y[is_used], exponent))
             if weight is not None:
                 self.has_weights = True
                 self.marks[1].add(weight)
-                self.largest = max(self.largest, float(weight.max()))
+                self.largest = max(self.largest, float(weight[is_used].max(initial=0.0)))
                 writers[1].add(weight[is_used])
+            if weight is not None or self.is_held is not None:
                 self.everyone.write(KEEP, k, is_used)
             first += len(y)
         refuse_no_rows(writers[0].n_rows, self.factors)

@@ -29,6 +29,9 @@ SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
 LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes and its scores
 HELD_BYTES = 20  # of a row that is held, beside its codes, scores and weight: target, packed sums, node
+VALIDATION_BYTES = (
+    40  # of a row that is held out, beside its values and what is predicted: number, target, weight, loss
+)
 SPARE_BYTES = 48 << 20  # beside what growing is counted to take: what reading has not given back, and chance
 MOST_TOGETHER = 4  # blocks of rows that are one part: more of them do not fit the second cache, and cost no less
 PART_SHARE = 4  # one part of the memory in so many is for parts that are worked on
@@ -60,6 +63,7 @@ class LevelGrowing(NamedTuple):
     gap: str | None = (
         None  # a parameter, as the user writes it, that rows in memory are needed for; None: there is none
     )
+    validation: float | None = None  # share, or number, of the rows that are held out, and then are in memory
 
 
 class TopGrowing(NamedTuple):
@@ -73,6 +77,8 @@ class TopGrowing(NamedTuple):
     gap: str | None = None  # as of `LevelGrowing`
     holds_weights: bool = True  # whether bags are drawn by the weights, or groups, that a table has
     max_depth: int | None = None  # of trees that are members, and have it in place of the estimator
+    validation: float | None = None  # as of `LevelGrowing`
+    answer_bytes: int = 0  # of each row that is held out: what members have predicted for it
 
 
 class FitPlan(NamedTuple):
@@ -207,6 +213,14 @@ def held_bytes(stride: int, n_scores: int, *, has_weights: bool) -> int:
     return stride + HELD_BYTES + (8 if has_weights else 0) + (SCORE_BYTES if n_scores > 1 else 8) * n_scores
 
 
+def validation_bytes(validation: float | None, n_rows: int, n_features: int, others: int) -> int:
+    """Memory of rows that are held out: their values, and other bytes of each."""
+    if validation is None:
+        return 0
+    n_held = int(validation) if isinstance(validation, int) else math.ceil(validation * n_rows)
+    return n_held * (8 * n_features + VALIDATION_BYTES + others)
+
+
 def make_plan(
     estimator: Any,
     columns: list[StoredColumn],
@@ -282,8 +296,10 @@ def plan_levels(
     features = [column for column in columns if column.role == "feature"]
     reading = READING_BYTES + BLOCK_ROWS * count_row_bytes(columns)
 
+    judged = validation_bytes(levels.validation, plan.n_rows, plan.n_features, SCORE_BYTES * n_scores)
+
     def grow(n_workers: int, n_blocks: int) -> int:
-        return level_bytes(levels, features, n_scores, n_workers, n_blocks)
+        return judged + level_bytes(levels, features, n_scores, n_workers, n_blocks)
 
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while n_workers > 1 and reading + grow(n_workers, 1) > plan.memory:
@@ -317,6 +333,7 @@ def plan_tops(
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while True:
         fixed = READING_BYTES + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
+        fixed += validation_bytes(growing.validation, plan.n_rows, plan.n_features, growing.answer_bytes)
         fixed += BLOCK_ROWS * (count_row_bytes(columns) + (n_workers + 2) * (TOP_COPIES * width + TOP_ROW_BYTES))
         if n_workers == 1 or fixed + n_workers * least <= plan.memory:
             break
@@ -338,7 +355,7 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
     if plan.by_levels:
         raise ValueError(
             f"{name} needs {needs} to grow trees of {plan.n_features} features from disk, and memory={limit}: raise "
-            "it, drop columns, or allow fewer bins, leaves, or features a node"
+            "it, drop columns, or allow fewer bins, leaves, or features a node, or fewer rows to validate on"
         )
     if plan.gap is not None:
         raise ValueError(
