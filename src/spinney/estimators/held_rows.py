@@ -6,7 +6,7 @@ values, target and weights are in memory, as rows to evaluate on always are: the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class HeldRows(NamedTuple):
         values = np.empty((len(self.rows), table.schema.n_features))
         at = 0
         for block in table.value_blocks(self.is_held):  # type: ignore[arg-type]
-            values[at : at + len(block)] = block
+            values[at : at + len(block)] = cast("Floats", block)  # no store is sparse
             at += len(block)
         return values
 

@@ -51,7 +51,11 @@ class WorkFolder:
         self._end = weakref.finalize(self, remove_folder, path, lock)
 
     def move(self, place: Path) -> None:
-        """Move the folder to its place, where there is none yet."""
+        """See the files of the folder to the disk, and move it to its place, where there is none yet."""
+        for path in self.path.rglob("*"):
+            if path.is_file():
+                with path.open("r+b", buffering=0) as file:
+                    os.fsync(file.fileno())
         self.path.rename(place)
         self.path = place
         self._end()  # of the name that is there no more
