@@ -290,7 +290,7 @@ def test_a_request_to_stop_ends_a_round(room, monkeypatch):  # noqa: ARG001
 def test_what_needs_rows_in_memory_is_named(tree, named):
     model = AdaBoostClassifier(CARTClassifier(**tree), **FEW)
     with pytest.raises(ValueError, match=rf"or change {named}, which needs the rows in memory"):
-        model.fit(Scan(make_table(90_000), "y", drop=["w", "g"], memory=2 * 10**8))
+        model.fit(Scan(make_table(90_000), "y", drop=["w", "g"], memory=10**8))
 
 
 def test_members_of_other_kinds_are_refused():

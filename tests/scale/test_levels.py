@@ -356,9 +356,9 @@ def test_a_fit_that_was_cut_short_goes_on_from_disk_or_from_memory(begins, ends,
 def test_where_memory_is_short_fewer_blocks_are_worked_on_at_a_time():
     columns = list(Scan(make_table(50), "y").read()._layout.columns)
     model = spinney.GradientBoostingClassifier(n_jobs=8)
-    found = [plan.make_plan(model, columns, 10**8, 0, limit << 20) for limit in (1000, 280, 210)]
+    found = [plan.make_plan(model, columns, 10**8, 0, limit << 20) for limit in (1000, 190, 120)]
     assert found[0].n_workers == 8
     assert 1 < found[1].n_workers < 8
-    assert found[1].peak_bytes <= 280 << 20
+    assert found[1].peak_bytes <= 190 << 20
     assert found[2].n_workers == 1
-    assert found[2].peak_bytes > 210 << 20  # which is refused
+    assert found[2].peak_bytes > 120 << 20  # which is refused

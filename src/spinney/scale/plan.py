@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spinney.scale.layout import StoredColumn
 
-READING_BYTES = 200 << 20  # while blocks of rows are read, however many: buffers of Arrow, and a block of each column
+READING_BYTES, COLUMN_READING_BYTES = 64 << 20, 4 << 20  # while blocks of rows are read, however many: Arrow's buffers
 DATE_FEATURES = 5
 TIMES = {1: "once", 2: "twice"}
 COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
@@ -28,7 +28,7 @@ EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
 LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes and its scores
-HELD_BYTES = 20  # of a row that is held, beside its codes, scores and weight: target, packed sums, node
+HELD_BYTES = 21  # of a row that is held, beside its codes, scores and weight: target, packed sums, node in 1 + 4 bytes
 VALIDATION_BYTES = (
     40  # of a row that is held out, beside its values and what is predicted: number, target, weight, loss
 )
@@ -184,7 +184,12 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
     if growing.is_shared_out:
         state += n_workers * (width + WORKER_BYTES)
     edges = 0 if growing.has_bins else EDGE_BYTES * n_features * min(n_rows, MAX_CODES)
-    return READING_BYTES + edges + n_rows * (width + max(state, COLUMN_BYTES))
+    return reading_bytes(n_features) + edges + n_rows * (width + max(state, COLUMN_BYTES))
+
+
+def reading_bytes(n_columns: int) -> int:
+    """Memory while a source is read: Arrow holds a page or two of each column, whatever the types."""
+    return READING_BYTES + n_columns * COLUMN_READING_BYTES
 
 
 def level_bytes(
@@ -294,7 +299,7 @@ def plan_levels(
     assert plan.n_rows is not None
     assert plan.memory is not None
     features = [column for column in columns if column.role == "feature"]
-    reading = READING_BYTES + BLOCK_ROWS * count_row_bytes(columns)
+    reading = reading_bytes(len(columns)) + BLOCK_ROWS * count_row_bytes(columns)
 
     judged = validation_bytes(levels.validation, plan.n_rows, plan.n_features, SCORE_BYTES * n_scores)
 
@@ -332,7 +337,7 @@ def plan_tops(
         held += DRAW_BYTES
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while True:
-        fixed = READING_BYTES + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
+        fixed = reading_bytes(len(columns)) + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
         fixed += validation_bytes(growing.validation, plan.n_rows, plan.n_features, growing.answer_bytes)
         fixed += BLOCK_ROWS * (count_row_bytes(columns) + (n_workers + 2) * (TOP_COPIES * width + TOP_ROW_BYTES))
         if n_workers == 1 or fixed + n_workers * least <= plan.memory:
