@@ -134,3 +134,26 @@ def test_files_are_seen_to_the_disk_where_they_are_to_stay(tmp_path, monkeypatch
     codes = [path.name for path in store.path.rglob("codes/*/*")]
     assert sorted(seen) == sorted(codes)
     assert len(codes) >= 3
+
+
+@pytest.mark.parametrize("step", ["rmtree", "take_lock"])
+def test_an_interrupt_leaves_no_folder_behind(step, tmp_path, monkeypatch):
+    begun = []
+
+    def interrupt(path, **options):
+        begun.append(path)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        return step_of[step](path, **options)
+
+    step_of = {"rmtree": work_folders.shutil.rmtree, "take_lock": work_folders.take_lock}
+    with pytest.raises(KeyboardInterrupt), WorkFolder(tmp_path / ".") as folder:  # noqa: PT012
+        (folder.path / "rows").write_text("some")
+        if step == "rmtree":
+            monkeypatch.setattr(work_folders.shutil, "rmtree", interrupt)
+        else:
+            monkeypatch.setattr(work_folders, "take_lock", interrupt)
+            WorkFolder(tmp_path)
+    assert begun
+    assert [*tmp_path.iterdir()] == []
+    assert not any(path.parent == tmp_path for path in _files.unfinished)

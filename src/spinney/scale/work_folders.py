@@ -79,10 +79,12 @@ def make_folder(parent: Path, mode: int) -> tuple[Path, int | None]:
     _files.unfinished.add(path)
     try:
         path.mkdir(mode)
+        return path, take_lock(path, is_patient=True)
     except BaseException:
+        with contextlib.suppress(OSError):
+            path.rmdir()
         _files.unfinished.discard(path)
         raise
-    return path, take_lock(path, is_patient=True)
 
 
 def open_temporary() -> WorkFolder:
@@ -108,11 +110,16 @@ def take_lock(path: Path, *, is_patient: bool) -> int | None:
 
 def remove_folder(path: Path, lock: int | None) -> None:
     """Remove a folder and release its lock."""
-    shutil.rmtree(path, ignore_errors=True)
-    _files.unfinished.discard(path)
-    if lock is not None:
-        with contextlib.suppress(OSError):
-            os.close(lock)
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except BaseException:  # Ctrl-C between two files, which take a busy disk tenths of a second
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    finally:
+        _files.unfinished.discard(path)
+        if lock is not None:
+            with contextlib.suppress(OSError):
+                os.close(lock)
 
 
 def clear_leftovers(parent: Path) -> list[Path]:
