@@ -1,11 +1,11 @@
 """What does a fit of a table on disk cost? Boosting of 31 leaves and 50 rounds from Parquet, one thread, by a scan.
 
-A forest of some full trees is grown from disk and in memory likewise. Beside boosting our own fit of the same files
-read into memory, one from disk by levels within a limit, of all rows and of a quarter of them, and XGBoost's
-`ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on disk. Each in a process of its
-own, from the files to the model, after a small fit that loads kernels and libraries; the files are in the page cache of
-the system. Memory is the peak of anonymous memory (RssAnon) beyond that before: mapped files, which the system may
-drop, do not count.
+A forest of some full trees, and AdaBoost with stumps, are grown from disk and in memory likewise. Beside boosting our
+own fit of the same files read into memory, one from disk by levels within a limit, of all rows and of a quarter of
+them, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on disk. Each in
+a process of its own, from the files to the model, after a small fit that loads kernels and libraries; the files are in
+the page cache of the system. Memory is the peak of anonymous memory (RssAnon) beyond that before: mapped files, which
+the system may drop, do not count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ WARM_ROWS = 20_000
 ROUNDS, LEAVES, BINS, RATE = 50, 31, 255, 0.1
 LIMIT = 300_000_000  # of a fit by levels
 TREES = 4
-FOREST_LIMIT = 500_000_000  # of a forest from disk
+FOREST_LIMIT = 500_000_000  # of a forest, or of AdaBoost, from disk
+STUMPS = 20
 MOST_GROWTH = 1.05  # of its memory, from a quarter of the rows to all
 MOST_OF_LIMIT = 1.1  # that a fit by levels may take
 MOST_TIMES = 1.5  # of our own time in memory
@@ -187,6 +188,29 @@ def fit_forest_memory(folder: Path) -> Any:
     return grow_forest(*read_files(folder))
 
 
+def boost_stumps(source: Any, y: Any = None) -> Any:
+    """Our AdaBoost, of stumps."""
+    from spinney import AdaBoostClassifier
+
+    return AdaBoostClassifier(n_estimators=STUMPS, random_state=0).fit(source, y)
+
+
+def fit_stumps_disk(folder: Path) -> Any:
+    """AdaBoost from disk, within a limit; also the table to warm up with, which memory would hold."""
+    from unittest.mock import patch
+
+    from spinney import scan
+    from spinney.scale import plan
+
+    with patch.object(plan, "fits", lambda found: found.by_levels and found.peak_bytes <= FOREST_LIMIT):
+        return boost_stumps(scan(str(folder / "*.parquet"), target="y", memory=FOREST_LIMIT))
+
+
+def fit_stumps_memory(folder: Path) -> Any:
+    """AdaBoost from the files read into memory."""
+    return boost_stumps(*read_files(folder))
+
+
 SIDES = {
     "scan": fit_scan,
     "memory": fit_memory,
@@ -194,6 +218,8 @@ SIDES = {
     "xgboost": fit_xgboost,
     "forest-disk": fit_forest_disk,
     "forest-memory": fit_forest_memory,
+    "stumps-disk": fit_stumps_disk,
+    "stumps-memory": fit_stumps_memory,
 }
 
 
@@ -246,6 +272,11 @@ def run(scale: Scale, n_rows: int | None = None) -> list[Answer]:
         report(answers, compare_memory(case, disk, memory, is_alike=are_alike(place, "forest-disk", "forest-memory")))
         report(answers, compare_peaks(case, disk, memory))
         report(answers, compare_growth(case, disk, run_side("forest-disk", quarter)))
+        case = f"{n_rows:,} x 28 from Parquet, AdaBoost of {STUMPS} stumps, from disk in {FOREST_LIMIT / MEGA:.0f} MB"
+        disk, memory = run_side("stumps-disk"), run_side("stumps-memory")
+        report(answers, compare_memory(case, disk, memory, is_alike=are_alike(place, "stumps-disk", "stumps-memory")))
+        report(answers, compare_peaks(case, disk, memory))
+        report(answers, compare_growth(case, disk, run_side("stumps-disk", quarter)))
     return answers
 
 
@@ -292,7 +323,7 @@ def compare_limit(case: str, levels: dict[str, float], limit: float) -> Answer:
 
 
 def compare_growth(case: str, levels: dict[str, float], few: dict[str, float]) -> Answer:
-    """The memory of a forest from disk beside that of a quarter of the rows."""
+    """The memory of trees from disk beside that of a quarter of the rows."""
     times = levels["peak"] / max(few["peak"], 1.0)
     name = f"{case}, peak memory of a quarter of the rows"
     return Answer("larger_than_memory", name, show(levels), show(few), times, " x memory", MOST_GROWTH, is_least=False)

@@ -54,7 +54,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with temporary.open("xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if target.parent not in unfinished:  # a folder that is unfinished itself may never be more
+                os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)

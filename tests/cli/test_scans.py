@@ -7,7 +7,9 @@ import pytest
 import spinney
 from command_line import fails, run, works
 from disk_tables import make_table, write_parts
+from spinney.estimators.adaboost_by_levels import DiskRounds
 from spinney.estimators.checkpoints import Checkpoint
+from spinney.scale import plan
 
 
 @pytest.fixture
@@ -36,11 +38,24 @@ def test_a_pattern_a_store_and_one_file_give_one_model(pattern, tmp_path):
     assert (tmp_path / "all.spn").read_bytes() == (tmp_path / "limited.spn").read_bytes()
 
 
+@pytest.mark.compiled(reason="trees of several blocks, by compiled kernels")
+def test_adaboost_is_trained_from_disk_where_memory_is_short(tmp_path, monkeypatch):
+    pattern = write_parts(make_table(9000).drop_columns(["w", "g"]), tmp_path, [4000])
+    method = ["--target", "y", "--method", "adaboost", "--set", "n_estimators=3"]
+    works("train", pattern, *method, "--out", str(tmp_path / "memory.spn"))
+    seen, run_rounds = [], DiskRounds.run
+    monkeypatch.setattr(plan, "fits", lambda found: found.by_levels)
+    monkeypatch.setattr(DiskRounds, "run", lambda self, sets: seen.append(self) or run_rounds(self, sets))
+    works("train", pattern, *method, "--memory", "1GB", "--out", str(tmp_path / "disk.spn"))
+    assert len(seen) == 1
+    assert (tmp_path / "disk.spn").read_bytes() == (tmp_path / "memory.spn").read_bytes()
+
+
 def test_mistakes_are_told_in_a_line(pattern, tmp_path):
     out = ["--out", str(tmp_path / "m.spn")]
     fails(run("train", pattern, *out), "--target is missing")
     fails(run("train", pattern, "--target", "z", *out), "target='z' is not a column")
-    fails(run("train", pattern, "--target", "y", "--memory", "1MB", *out), "needs 2")
+    fails(run("train", pattern, "--target", "y", "--memory", "1MB", *out), "needs 1")
     fails(run("train", pattern, "--target", "y", "--memory", "much", *out), "memory='much'")
     fails(run("train", str(tmp_path / "no*.parquet"), "--target", "y", *out), "no file matches")
     store = str(tmp_path / "t.codes")

@@ -301,7 +301,7 @@ def test_what_needs_rows_in_memory_is_named(more, named):
     is_tree = "trace" in more or more.get("ccp_alpha") == "cv" or more.get("pruning") == "reduced_error"
     model = TREE(**more) if is_tree else (BAG if is_bag else FOREST)(**FEW, **more)
     with pytest.raises(ValueError, match=rf"or change {named}, which needs the rows in memory"):
-        model.fit(Scan(make_table(60_000), "y", drop=["w", "g"], memory=2 * 10**8))
+        model.fit(Scan(make_table(60_000), "y", drop=["w", "g"], memory=10**8))
 
 
 def test_the_plan_of_a_forest_from_disk_has_room_for_nodes():

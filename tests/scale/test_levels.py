@@ -101,6 +101,64 @@ def test_a_model_of_three_classes_grown_from_disk_is_that_of_the_table(more, tmp
 
 
 @pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("target", ["classes", "three", "numbers"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"validation_fraction": 0.1},
+        {"validation_fraction": 700, "scoring": "own"},
+        {"validation_fraction": 0.25, "class_weight": "balanced"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("weights", ["none", "zeros"])
+def test_rows_are_held_out_as_in_memory(target, more, weights, tmp_path):
+    if target == "numbers":
+        more = {name: value for name, value in more.items() if name != "class_weight"}
+    if more.get("scoring") == "own":
+        more = {**more, "scoring": "r2" if target == "numbers" else "accuracy"}
+    n_rows = 70_000 if more["validation_fraction"] == 0.1 else 9000  # beyond one block that is drawn at once
+    table = make_table(n_rows, target=target)
+    weight = np.where(np.arange(n_rows) % 3 == 0, 0.0, table["w"].to_numpy())
+    table = table.set_column(table.column_names.index("w"), "w", [weight])
+    kind = spinney.GradientBoostingRegressor if target == "numbers" else spinney.GradientBoostingClassifier
+    model = kind(n_estimators=6, max_leaf_nodes=6, n_iter_no_change=2, random_state=3, **more)
+    given = {"drop": ["w", "g"]} if weights == "none" else {"weight": "w", "drop": ["g"]}
+    scanned = Scan(table, "y", memory=10**9, block_rows=4096, **given)
+    check_same(model, table, scanned, tmp_path, None if weights == "none" else weight)
+
+
+@pytest.mark.usefixtures("_from_disk")
+def test_a_checkpoint_with_rows_held_out_goes_on(tmp_path):
+    table = make_table(9000)
+    scanned = Scan(table, "y", memory=10**9, block_rows=4096, drop=["w", "g"])
+    given = {"n_estimators": 6, "n_iter_no_change": 3, "validation_fraction": 0.2, "random_state": 0}
+    model = spinney.GradientBoostingClassifier(checkpoint=str(tmp_path / "run"), **given)
+
+    def stop(iteration, _):
+        if iteration == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(scanned, callbacks=stop)
+    assert (tmp_path / "run").exists()
+    model.fit(scanned).checkpoint = None
+    expected = model_bytes(spinney.GradientBoostingClassifier(**given).fit(*split(table)), tmp_path)
+    assert model_bytes(model, tmp_path) == expected
+
+
+def test_the_plan_counts_rows_that_are_held_out():
+    columns = list(Scan(make_table(50), "y").read()._layout.columns)
+    for kind in (spinney.GradientBoostingClassifier, spinney.AdaBoostClassifier):
+        plain, held = (plan.make_plan(kind(n_iter_no_change=n), columns, 10**8, 0, 4 * 10**9) for n in (None, 5))
+        room = [found.room + found.held for found in (plain, held)]
+        assert room[0] - room[1] > 10**7 * (8 * plain.n_features + 24)
+        more = plan.make_plan(kind(n_iter_no_change=5, validation_fraction=0.5), columns, 10**8, 0, 10**9)
+        with pytest.raises(ValueError, match="or fewer rows to validate on"):
+            plan.refuse_beyond(more, kind.__name__)
+
+
+@pytest.mark.usefixtures("_from_disk")
 @pytest.mark.parametrize("n_rows", [1, 2, 4095, 4096, 4097, 8191, 8192, 8193, 12_289])
 def test_rows_around_the_ends_of_blocks(n_rows, tmp_path):
     table = make_table(n_rows)
@@ -209,7 +267,6 @@ def test_what_a_limit_is_too_small_for_is_refused_with_what_it_needs(model, mess
     ("params", "more", "message"),
     [
         ({}, {"init_score": np.zeros(60)}, "leave out init_score, or raise memory="),
-        ({"n_iter_no_change": 2, "validation_fraction": 0.1}, {}, "give X_val in place of validation_fraction"),
         (
             {"n_iter_no_change": 2, "validation_fraction": None, "scoring": "roc_auc"},
             {},
@@ -299,9 +356,9 @@ def test_a_fit_that_was_cut_short_goes_on_from_disk_or_from_memory(begins, ends,
 def test_where_memory_is_short_fewer_blocks_are_worked_on_at_a_time():
     columns = list(Scan(make_table(50), "y").read()._layout.columns)
     model = spinney.GradientBoostingClassifier(n_jobs=8)
-    found = [plan.make_plan(model, columns, 10**8, 0, limit << 20) for limit in (1000, 280, 210)]
+    found = [plan.make_plan(model, columns, 10**8, 0, limit << 20) for limit in (1000, 190, 120)]
     assert found[0].n_workers == 8
     assert 1 < found[1].n_workers < 8
-    assert found[1].peak_bytes <= 280 << 20
+    assert found[1].peak_bytes <= 190 << 20
     assert found[2].n_workers == 1
-    assert found[2].peak_bytes > 210 << 20  # which is refused
+    assert found[2].peak_bytes > 120 << 20  # which is refused

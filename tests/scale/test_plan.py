@@ -7,7 +7,7 @@ import pytest
 import spinney
 from disk_tables import make_table, model_bytes, write_parts
 from spinney.ensemble.forest import ForestGrowth
-from spinney.scale.plan import READING_BYTES, make_plan, peak_bytes
+from spinney.scale.plan import make_plan, peak_bytes, reading_bytes
 from spinney.scale.scan import Scan
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
@@ -23,7 +23,7 @@ def test_the_plan_of_a_scan_is_known_before_it_is_read(tmp_path):
     assert plan.n_features == n_features
     assert plan.bytes_read == sum(path.stat().st_size for path in tmp_path.glob("*.parquet"))
     assert plan.bytes_written == 5000 * (8 + 8 + 8 + 4 + 1 + 4 + 8 + 4 + 8)
-    assert plan.peak_bytes == READING_BYTES + 5000 * (3 * 16 + 90) + 65_536 * (8 + 8 + 8 + 4 + 1 + 4 + 8 + 4 + 8)
+    assert plan.peak_bytes == reading_bytes(11) + 5000 * (3 * 16 + 90) + 65_536 * (8 + 8 + 8 + 4 + 1 + 4 + 8 + 4 + 8)
     assert "5,000" in str(plan)
     assert "limit 1.0 GB" in str(plan)
     assert scanned._spilled is None
@@ -66,11 +66,11 @@ def test_the_plan_of_what_does_not_tell_its_rows_waits_for_them(tmp_path):
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_fit_beyond_the_limit_is_refused_with_what_it_needs(kind, tmp_path, monkeypatch):
     pattern = write_parts(make_table(5000), tmp_path, [2000], kind)
-    scanned = spinney.scan(pattern, "y", memory="100MB")
+    scanned = spinney.scan(pattern, "y", memory="80MB")
     if kind == "parquet":
         monkeypatch.setattr(Scan, "read", lambda _: pytest.fail("read"))
     with pytest.raises(
-        ValueError, match=r"CARTClassifier needs 21\d\.\d MB with the codes of 5,000 rows and 13 features"
+        ValueError, match=r"CARTClassifier needs 12\d\.\d MB with the codes of 5,000 rows and 13 features"
     ):
         spinney.CARTClassifier().fit(scanned)
 

@@ -1,9 +1,12 @@
 """What a killed process leaves is removed by the next; what a living one writes is not."""
 
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +111,49 @@ def test_a_folder_goes_with_its_object_or_to_its_place(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     clear_leftovers(tmp_path)
     assert (tmp_path / "there").is_dir()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="tells no names of open files")
+def test_files_are_seen_to_the_disk_where_they_are_to_stay(tmp_path, monkeypatch):
+    seen, fsync = [], os.fsync
+
+    def note(number):
+        seen.append(Path(f"/proc/self/fd/{number}").readlink().name)
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(tempfile, "tempdir", os.path.realpath(tempfile.gettempdir()))
+    table = spinney.scan(make_table(300), "y", drop=["w", "g"])
+    spinney.GradientBoostingClassifier(n_estimators=1).fit(table)
+    assert seen == []  # a temporary one goes with its process
+    store = table.store(tmp_path / "t.codes")
+    names = [path.name for path in store.path.rglob("*") if path.is_file()]
+    assert sorted(seen) == sorted(names)
+    seen.clear()
+    spinney.GradientBoostingClassifier(n_estimators=1).fit(store)
+    codes = [path.name for path in store.path.rglob("codes/*/*")]
+    assert sorted(seen) == sorted(codes)
+    assert len(codes) >= 3
+
+
+@pytest.mark.parametrize("step", ["rmtree", "take_lock"])
+def test_an_interrupt_leaves_no_folder_behind(step, tmp_path, monkeypatch):
+    begun = []
+
+    def interrupt(path, **options):
+        begun.append(path)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        return step_of[step](path, **options)
+
+    step_of = {"rmtree": work_folders.shutil.rmtree, "take_lock": work_folders.take_lock}
+    with pytest.raises(KeyboardInterrupt), WorkFolder(tmp_path / ".") as folder:  # noqa: PT012
+        (folder.path / "rows").write_text("some")
+        if step == "rmtree":
+            monkeypatch.setattr(work_folders.shutil, "rmtree", interrupt)
+        else:
+            monkeypatch.setattr(work_folders, "take_lock", interrupt)
+            WorkFolder(tmp_path)
+    assert begun
+    assert [*tmp_path.iterdir()] == []
+    assert not any(path.parent == tmp_path for path in _files.unfinished)

@@ -11,6 +11,7 @@
 | `out_of_bag.py` | votes on rows outside the bags |
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |
+| `adaboost_levels.py` | the same on rows that come in parts, from disk |
 | `boosting.py` | one round of gradient boosting |
 | `tree_store.py` | its trees so far |
 | `boosting_levels.py` | the same on rows that come in parts, from disk |
@@ -20,7 +21,7 @@
 | `dropout.py` | its rounds that leave out trees before them: DART |
 | `rounds.py` | the loop over rounds: measure, record, stop |
 | `oob_stopping.py` | stop by the rows that each round leaves out |
-| `held_out.py` | rows that are held out, and how well they are predicted |
+| `held_out.py` | rows that are held out, all at once or block by block, and how well they are predicted |
 | `boosting_defaults.py` | the rules for "auto" |
 | `losses.py` | losses: start, checks, derivatives |
 | `custom_loss.py` | a loss of the user's own, by its derivatives |

@@ -40,7 +40,43 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.ensemble.adaboost_levels import LevelWeights
+
 CHANCE_SLACK = 2.0**-40  # of an error: many times the roundings of weights that were made so that it is chance
+
+
+class Factors(NamedTuple):
+    """How the logarithms of what the losses have made of weights become factors of at most 1, in fixed point."""
+
+    largest: float  # of the logarithms
+    scale: float
+    exponent: int  # a factor stands for itself times 2**exponent
+    bits: int
+
+    def read(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The factors of some rows."""
+        return exp(logs - self.largest) * self.scale
+
+
+def find_factors(largest: float, total: float, base: Weights) -> Factors:
+    """The factors that leave the weights their sum; total: of weight * exp(log - largest) over all rows."""
+    whole = math.ldexp(base.total, -base.bits)
+    scale = whole / total  # at least 1
+    exponent = math.frexp(scale)[1]
+    return Factors(largest, math.ldexp(scale, -exponent), exponent, sum_bits(math.ldexp(whole, -exponent)))
+
+
+def weigh_losses(
+    losses: NDArray[np.float64], factor: NDArray[np.float64], bits: int, base: Weights
+) -> NDArray[np.int64]:
+    """Weight times loss, for losses within [0, 1], in units of the weights; a loss above 0 never vanishes.
+
+    Whole weights of the table multiply what is already in fixed point: a row of weight 2 is two rows.
+    """
+    product = factor * losses
+    if base.is_whole:
+        return np.maximum(quantise(product, bits), losses > 0.0) * base.values
+    return np.maximum(weigh(product, bits, base), losses > 0.0)
 
 
 class RowWeights:
@@ -60,38 +96,33 @@ class RowWeights:
 
     def raise_by(self, alpha: float, losses: NDArray[np.float64]) -> None:
         """Multiply the weights by `exp(alpha * losses)` and scale them to their sum."""
-        self.logs += alpha * losses
+        self.add_losses(alpha, losses)
         self.settle()
+
+    def add_losses(self, alpha: float, losses: NDArray[np.float64]) -> None:
+        """The first half of `raise_by`: `settle` is due before the weights are asked for."""
+        self.logs += alpha * losses
 
     def settle(self) -> None:
         """Factors in fixed point, and the weights they make; the largest factor is near 1 before scaling."""
         base = self.base
-        factor = exp(self.logs - self.logs.max())
-        whole = math.ldexp(base.total, -base.bits)
-        scale = whole / weighted_sum(factor, base)  # at least 1
-        exponent = math.frexp(scale)[1]
-        self.factor = factor * math.ldexp(scale, -exponent)  # at most 1
-        self.bits = sum_bits(math.ldexp(whole, -exponent))
-        values = self.weigh_losses(np.ones(1))
+        largest = float(self.logs.max())
+        factors = find_factors(largest, weighted_sum(exp(self.logs - largest), base), base)
+        self.factor, self.bits = factors.read(self.logs), factors.bits
+        values = weigh_losses(np.ones(1), self.factor, self.bits, base)
         self.weights = Weights(
             values,
             self.bits,
-            base.exponent + exponent,
+            base.exponent + factors.exponent,
             is_unit=False,
             is_whole=False,
             total=int(values.sum()),
             row_weight=weigh_row(values, base.values if base.is_whole else None),
         )
 
-    def weigh_losses(self, losses: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Weight times loss, for losses within [0, 1], in units of the weights; a loss above 0 never vanishes.
-
-        Whole weights of the table multiply what is already in fixed point: a row of weight 2 is two rows.
-        """
-        product = self.factor * losses
-        if self.base.is_whole:
-            return np.maximum(quantise(product, self.bits), losses > 0.0) * self.base.values
-        return np.maximum(weigh(product, self.bits, self.base), losses > 0.0)
+    def sum_losses(self, losses: NDArray[np.float64]) -> int:
+        """Sum of weight times loss, in units of the weights."""
+        return int(weigh_losses(losses, self.factor, self.bits, self.base).sum())
 
     def shares(self) -> NDArray[np.float64]:
         """The weights as floats with sum 1."""
@@ -124,7 +155,8 @@ class AdaBoost:
         those to fit it with, and ``control[CONTROL_STOP]`` = 1 asks it to end soon, see `_threads`.
     find_losses : callable
         ``find_losses(predicted)`` returns the loss of each row, float64 within [0, 1].
-    rows : RowWeights
+    rows : RowWeights, or LevelWeights
+        The latter are of rows that are in parts elsewhere; predictions and losses are then names for what is there.
     n_classes : int
         2 for numbers.
     inverts : bool
@@ -134,9 +166,9 @@ class AdaBoost:
 
     def __init__(
         self,
-        fit_member: Callable[[int, RowWeights, NDArray[np.int64]], tuple[Any, Any]],
-        find_losses: Callable[[Any], NDArray[np.float64]],
-        rows: RowWeights,
+        fit_member: Callable[[int, Any, NDArray[np.int64]], tuple[Any, Any]],
+        find_losses: Callable[[Any], Any],
+        rows: RowWeights | LevelWeights,
         *,
         n_classes: int,
         inverts: bool,
@@ -160,7 +192,7 @@ class AdaBoost:
         """
         for done in rounds:
             self.total += abs(done.alpha)
-            self.rows.logs += done.alpha * self.find_losses(predict(done.member))
+            self.rows.add_losses(done.alpha, self.find_losses(predict(done.member)))
         if not is_over:
             self.rows.settle()
         self.rounds, self.is_over = list(rounds), is_over
@@ -170,7 +202,7 @@ class AdaBoost:
         weights = self.rows.weights
         member, predicted = self.fit_member(number, self.rows, control)
         losses = self.find_losses(predicted)
-        wrong = int(self.rows.weigh_losses(losses).sum())
+        wrong = self.rows.sum_losses(losses)
         if wrong == 0:
             alpha = self.outvote()
             self.is_over = True
@@ -295,9 +327,23 @@ def mistakes(predicted: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.f
 
 def distances(predicted: NDArray[np.float64], y: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
     """Loss of numbers: the error of each row as a share of the largest one, as it is, squared or `1 - exp(-share)`."""
-    shift = math.frexp(float(np.max(np.abs(y))))[1]  # differences of numbers near the end of float64 have no room
-    share = np.abs(np.ldexp(predicted, -shift) - np.ldexp(y, -shift))
-    largest = float(share.max())
+    errors = find_errors(predicted, y, find_shift(float(np.max(np.abs(y)))))
+    return share_errors(errors, float(errors.max()), loss)
+
+
+def find_shift(largest: float) -> int:
+    """The power of two that errors are taken in: differences of numbers near the end of float64 have no room."""
+    return math.frexp(largest)[1]
+
+
+def find_errors(predicted: NDArray[np.float64], y: NDArray[np.float64], shift: int) -> NDArray[np.float64]:
+    """Error of each row, in units of 2**shift."""
+    return np.abs(np.ldexp(predicted, -shift) - np.ldexp(y, -shift))
+
+
+def share_errors(errors: NDArray[np.float64], largest: float, loss: str) -> NDArray[np.float64]:
+    """Loss of each row by its error, which is written over, and the largest error of all rows."""
+    share = errors
     if largest == 0.0:
         return share
     share /= largest

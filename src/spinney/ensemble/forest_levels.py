@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-COUNT = "count"  # array of gathered rows: how often each is in the bag
+COUNT, VALUES = "count", "values"  # arrays of gathered rows: how often each is in the bag; see `BagPart.values`
 MOST_TREES = 8  # that share passes: reading the codes is then a small part of a pass
 SHARES = 4  # open nodes of a tree that there is room for at once, where trees share passes
 
@@ -297,6 +297,7 @@ class LevelForest(ForestGrowth):
         self.engine, self.budget, self.open_rows = engine, budget, open_rows
         self.bags = PartBags(plan.draw, plan.target, plan.weights, self.count_bits)
         self.n_passes = 0
+        self.control: Ints | None = None  # of the call whose thread this is, see `_threads`
 
     def resume(self, forest: Forest, leaf_rows: list[NDArray[np.int32]], kernels: Any) -> None:
         """Begin with the trees that an earlier run of the same plan has grown; their votes are cast again."""
@@ -314,7 +315,7 @@ class LevelForest(ForestGrowth):
     def add_up(self, task: Any, reads: list[str]) -> Any:
         """The sum of what a task gives for all parts."""
         self.n_passes += 1
-        return self.engine.add(task, reads)
+        return self.engine.add(task, reads, self.control)
 
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees, but for those that it began with."""
@@ -364,8 +365,7 @@ class LevelForest(ForestGrowth):
 
     def find_units(self, group: range, kernels: Any) -> list[BagUnits]:
         """The units of the bags of some trees."""
-        sums: BagSums = self.add_up(BagTask(self.bags, group), self.bags.reads)
-        units = [read_units(sums, k, tree, self.bags) for k, tree in enumerate(group)]
+        units = self.sum_bags(group)
         if self.plan.target.n_classes:
             return units
         values = [self.open_top(one, kernels).stat_units().values for one in units]
@@ -375,6 +375,11 @@ class LevelForest(ForestGrowth):
             one._replace(totals=mine[:2], scale=float(finest(np.float64(mine[2]) / value.rough_scale)))
             for one, mine, value in zip(units, found, values, strict=True)
         ]
+
+    def sum_bags(self, group: range) -> list[BagUnits]:
+        """The same as far as it is known without the magnitudes of targets."""
+        sums: BagSums = self.add_up(BagTask(self.bags, group), self.bags.reads)
+        return [read_units(sums, k, tree, self.bags) for k, tree in enumerate(group)]
 
     def seed_of(self, tree: int) -> int:
         """What the nodes of a tree draw by."""
@@ -410,7 +415,7 @@ class LevelForest(ForestGrowth):
         noise_unit = self.find_noise(tops[0])
         task = TopTask(self.bags, kernels, [tree for _, tree in wanted], noise_unit)
         self.n_passes += 1
-        found: CodeTotals = self.engine.fold(task, [CODES, *self.bags.reads])
+        found: CodeTotals = self.engine.fold(task, [CODES, *self.bags.reads], self.control)
         k = 0
         for top, tree in wanted:
             for node in tree.nodes:
@@ -489,7 +494,8 @@ class LevelForest(ForestGrowth):
         first = dict(zip(places, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
         files = self.open_rows(sum(sizes))
         try:
-            self.gather(units, tops, nodes, first, files, kernels)
+            if places:
+                self.gather(units, tops, nodes, first, files, kernels)
             for t in range(len(units)):
                 grown: dict[int, Piece] = {}
 
@@ -527,12 +533,14 @@ class LevelForest(ForestGrowth):
         trees = [GatheredTree(one.tree, top.tests(), mine) for one, top, mine in zip(units, tops, nodes, strict=True)]
         at = dict(first)
         self.n_passes += 1
-        for found in self.engine.map(GatherTask(self.bags, kernels, trees), [CODES, *self.bags.reads]):
+        for found in self.engine.map(GatherTask(self.bags, kernels, trees), [CODES, *self.bags.reads], self.control):
             for t, (codes, bag, ends) in enumerate(found):
                 record = codes.view(np.dtype((np.void, codes.shape[1] * codes.itemsize))).reshape(-1)
                 arrays = {CODES: record, TRUTH: bag.truth, COUNT: bag.counts}
                 if bag.weight is not None:
                     arrays[WEIGHT] = bag.weight
+                if bag.values is not None:
+                    arrays[VALUES] = bag.values
                 for k, (lo, hi) in zip(nodes[t], pairwise([0, *ends]), strict=True):
                     if hi > lo:
                         for name, values in arrays.items():
@@ -545,7 +553,8 @@ class LevelForest(ForestGrowth):
         record = files.read_rows(CODES, first, n)
         weight = None if self.bags.weights.is_unit else files.read_rows(WEIGHT, first, n)
         truth = files.read_rows(TRUTH, first, n)
-        bag = BagPart(np.arange(n, dtype=np.int32), files.read_rows(COUNT, first, n), truth, weight)
+        values = files.read_rows(VALUES, first, n) if VALUES in files.files else None
+        bag = BagPart(np.arange(n, dtype=np.int32), files.read_rows(COUNT, first, n), truth, weight, values)
         return grow_on_rows(self.plan, self.bags, units, node, record.view(CODE).reshape(n, -1), bag, kernels, control)
 
 

@@ -92,6 +92,7 @@ class BagPart(NamedTuple):
     counts: NDArray[np.int32]
     truth: NDArray[np.float64]
     weight: Ints | None  # None: 1 each
+    values: Ints | None = None  # weighted targets in fixed point, where a bag does not make them of the rest
 
     @property
     def times(self) -> Ints:

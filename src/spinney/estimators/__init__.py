@@ -68,13 +68,16 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `cart_by_levels.py` | the same of one tree of CART |
 | `boosting_by_levels.py` | a fit of gradient boosting whose rows stay on disk |
 | `boosting_on_cluster.py` | a fit of gradient boosting whose rows are spread over workers |
-| `rows_on_disk.py` | its target and weights, read block by block |
+| `rows_on_disk.py` | its target and weights, and those of AdaBoost, read block by block |
+| `held_rows.py` | rows of a table on disk that are held out |
 | `boosting_checkpoint.py` | rounds of gradient boosting in a checkpoint |
 | `base_model.py` | `init=estimator`: the model that boosting begins with |
 | `evaluation_sets.py` | `X_val`, `eval_set`: rows to evaluate rounds on |
 | `round_scores.py` | scores of these rows, round by round |
 | `base_adaboost.py` | the family of AdaBoost |
 | `adaboost.py` | AdaBoost |
+| `adaboost_plan.py` | how its members that are trees are grown and kept |
+| `adaboost_by_levels.py` | a fit of AdaBoost whose rows stay on disk |
 | `adaboost_checkpoint.py` | rounds of AdaBoost in a checkpoint |
 | `base_stacking.py` | the family of stacking |
 | `stacking.py` | stacking |

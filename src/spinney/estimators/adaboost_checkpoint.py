@@ -13,6 +13,7 @@ from spinney.tree.forest import ForestParts
 
 if TYPE_CHECKING:
     from spinney.ensemble.adaboost import AdaBoost, EarlyStopping
+    from spinney.ensemble.adaboost_levels import LevelFitter
     from spinney.ensemble.adaboost_trees import TreeFitter
     from spinney.estimators.checkpoints import Checkpoint
     from spinney.table.schema import Schema
@@ -26,7 +27,7 @@ class KeptMembers:
     checkpoint : Checkpoint
     boost : AdaBoost
         About to begin; tells of each round.
-    fit : TreeFitter
+    fit : TreeFitter or LevelFitter
     stopping : EarlyStopping, optional
 
     Attributes
@@ -36,7 +37,11 @@ class KeptMembers:
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, boost: AdaBoost, fit: TreeFitter, stopping: EarlyStopping | None
+        self,
+        checkpoint: Checkpoint,
+        boost: AdaBoost,
+        fit: TreeFitter | LevelFitter,
+        stopping: EarlyStopping | None,
     ) -> None:
         self.checkpoint, self.boost, self.fit, self.stopping = checkpoint, boost, fit, stopping
         self.n_rounds = 0

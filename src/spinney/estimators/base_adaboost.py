@@ -19,7 +19,9 @@ from spinney.ensemble.adaboost import AdaBoost, EarlyStopping, RowWeights, Value
 from spinney.ensemble.adaboost_trees import TreeFitter, leaf_predictions
 from spinney.ensemble.forest import member_key
 from spinney.ensemble.sampling import Draw, draw_key, positive_rows
+from spinney.estimators.adaboost_by_levels import DiskRounds, plan_adaboost
 from spinney.estimators.adaboost_checkpoint import KeptMembers
+from spinney.estimators.adaboost_plan import TreePlan
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import cart_params, count_features, grows_in_forests, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
@@ -36,9 +38,8 @@ from spinney.estimators.other_members import (
     make_member,
 )
 from spinney.estimators.parameters import parameter
-from spinney.estimators.scanned import unpack, unpack_evaluated
+from spinney.estimators.scanned import give_rows, is_scanned, open_store, unpack_evaluated
 from spinney.estimators.training import (
-    Effort,
     OpenedData,
     check_range,
     code_rows,
@@ -62,9 +63,9 @@ if TYPE_CHECKING:
     from spinney.ensemble.adaboost import Round
     from spinney.estimators.checkpoints import Checkpoint
     from spinney.model.predictors import WeightedPredictor
+    from spinney.scale.plan import TopGrowing
     from spinney.table.fixed_point import Weights
     from spinney.table.sparse import Values
-    from spinney.tree.structure import Legend
 
     Predict = Callable[[Any], NDArray[Any]]  # of a member: class codes, or numbers, for certain rows
 
@@ -109,16 +110,6 @@ class AdaBoostData(NamedTuple):
         if keep is not None:
             y, weight = y[keep], None if weight is None else weight[keep]
         return y, fix_weights(weight, len(y))
-
-
-class TreePlan(NamedTuple):
-    """How members that are trees of one forest are grown and kept."""
-
-    fit: TreeFitter
-    schema: Schema
-    legend: Legend
-    base: Any  # see `VotingTrees`
-    effort: Effort
 
 
 class BaseAdaBoost(Estimator[FittedAdaBoost]):
@@ -203,7 +194,12 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         template = check_template(self, "estimator", clone(self._default) if self.estimator is None else self.estimator)
         has_trees = grows_in_forests(template.estimator, type(self._default))
         given = [self._open_set(rows) for rows in given]
-        X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
+        if is_scanned(X):
+            store, how = open_store(self, X, y, sample_weight)
+            if how.by_levels:
+                self._fitted = DiskRounds(self, template, store, how).run(given)
+                return self
+            X, y, sample_weight, _ = give_rows(store, how)
         data = self._read_data(X, y, sample_weight, template.estimator if has_trees else None, has_sets=bool(given))
         target, base = data.learning_rows()
         plan = self._plan_trees(template.estimator, data, target) if has_trees else None
@@ -218,9 +214,21 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
             inverts=self._labels is not None and len(self._labels) == 2,
             learning_rate=float(self.learning_rate),
         )
+        self._fitted = self._run_rounds(template, plan, boost, stopping, data.checkpoint)
+        return self
+
+    def _run_rounds(
+        self,
+        template: Template,
+        plan: TreePlan | None,
+        boost: AdaBoost,
+        stopping: EarlyStopping | None,
+        checkpoint: Checkpoint | None,
+    ) -> FittedAdaBoost:
+        """Go through the rounds, from where a checkpoint has left off; the model."""
         kept = None
-        if plan is not None and data.checkpoint is not None:
-            kept = KeptMembers(data.checkpoint, boost, plan.fit, stopping)
+        if plan is not None and checkpoint is not None:
+            kept = KeptMembers(checkpoint, boost, plan.fit, stopping)
             kept.resume(plan.schema, int(self.n_estimators))
         with nullcontext() if kept is None else kept.checkpoint.saving(kept.take):
             rounds = boost.run(
@@ -229,15 +237,19 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
                 is_short=not self.verbose if plan is None else plan.effort.is_short,
                 verbose=bool(self.verbose),
             )
-        self._fitted = self._make_fitted(template, plan, rounds, stopping)
-        if data.checkpoint is not None:
-            data.checkpoint.remove()
-        return self
+        fitted = self._make_fitted(template, plan, rounds, stopping)
+        if checkpoint is not None:
+            checkpoint.remove()
+        return fitted
 
     def _open_set(self, given: GivenSet) -> GivenSet:
         """The same rows, a scan among them taken apart."""
         X, y, weight, _ = unpack_evaluated(given.X, given.y, given.weight, type(self).__name__)
         return given._replace(X=X, y=y, weight=weight)
+
+    def _level_growing(self) -> TopGrowing:
+        """How trees are grown from disk, where memory cannot hold the rows."""
+        return plan_adaboost(self)
 
     def _refuse_scan(self) -> None:
         """Members of other kinds take rows."""
@@ -302,20 +314,27 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     ) -> EarlyStopping | None:
         """What watches over the rows that no member learns from; None if there are none."""
         schema = None if plan is None else plan.schema
-        if data.is_held is not None:
-            held = np.flatnonzero(data.is_held)
-            _, predict = self._open_evaluated(data.given.rows().take(held, None), schema)
-            weight = data.given.weight
-            y, weight = data.given.y[held], None if weight is None else weight[held]
-        elif given:
-            try:
-                n_rows, predict = self._open_evaluated(given[0].X, schema)
-                y = self._read_evaluated_target(given[0].y, n_rows)
-                weight = check_weights(given[0].weight, n_rows)
-            except ValueError as error:
-                raise ValueError(f"X_val, y_val, sample_weight_val: {error}") from error
-        else:
+        if data.is_held is None:
+            return self._watch_given(given, schema)
+        held = np.flatnonzero(data.is_held)
+        _, predict = self._open_evaluated(data.given.rows().take(held, None), schema)
+        weight = data.given.weight
+        return self._watch(predict, data.given.y[held], None if weight is None else weight[held])
+
+    def _watch_given(self, given: list[GivenSet], schema: Schema | None) -> EarlyStopping | None:
+        """The same over rows that `fit` was given."""
+        if not given:
             return None
+        try:
+            n_rows, predict = self._open_evaluated(given[0].X, schema)
+            y = self._read_evaluated_target(given[0].y, n_rows)
+            weight = check_weights(given[0].weight, n_rows)
+        except ValueError as error:
+            raise ValueError(f"X_val, y_val, sample_weight_val: {error}") from error
+        return self._watch(predict, y, weight)
+
+    def _watch(self, predict: Predict, y: NDArray[Any], weight: NDArray[np.float64] | None) -> EarlyStopping:
+        """The same over rows that members can predict."""
         patience = math.inf if self.n_iter_no_change is None else int(self.n_iter_no_change)
         return self._make_early_stopping(predict, y, weight, patience)
 

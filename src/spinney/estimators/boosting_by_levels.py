@@ -17,22 +17,25 @@ from spinney._warnings import warn
 from spinney.ensemble.boosting import Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
 from spinney.ensemble.initial_score import find_start_by_blocks
-from spinney.ensemble.rounds import Monitor, StoppingRule
+from spinney.ensemble.rounds import EvaluationSet, Monitor, StoppingRule
 from spinney.estimators.boosting_checkpoint import open_rounds
 from spinney.estimators.boosting_data import BoostingData
 from spinney.estimators.boosting_parts import join_curves
 from spinney.estimators.cart import count_features
 from spinney.estimators.checks import check_monotone, draw_seed, open_x
 from spinney.estimators.fingerprints import fingerprint_blocks
+from spinney.estimators.held_rows import hold_rows_out, wants_held_rows
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.round_scores import name_score
-from spinney.estimators.rows_on_disk import LabelBlocks, find_folder, read_rows
+from spinney.estimators.rows_on_disk import ClassFactors, LabelBlocks, find_folder, read_rows
 from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw
+from spinney.model.fitted_boosting import in_units
 from spinney.scale.block_coding import bin_blocks
 from spinney.scale.engine import DiskEngine
 from spinney.scale.plan import LevelGrowing, held_bytes
 from spinney.table.ingest import read_columns
+from spinney.table.shared_columns import take_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.boosting_defaults import TableSize
     from spinney.ensemble.losses import Loss
     from spinney.estimators.evaluation_sets import GivenSet
+    from spinney.estimators.held_rows import HeldRows
     from spinney.estimators.rows_on_disk import RowsOnDisk
     from spinney.estimators.training import Effort
     from spinney.model.fitted_boosting import FittedBoosting
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from spinney.scale.store import Store
     from spinney.scale.stored_table import StoredTable
     from spinney.table.binning import Bins
+    from spinney.table.columns import Columns
     from spinney.table.ingest import Table
     from spinney.tree.boost import BoostParams
     from spinney.tree.levels import Engine
@@ -77,7 +82,8 @@ class BoostingRequest(NamedTuple):
 
 def plan_levels(model: Any) -> LevelGrowing:
     """How many nodes are open at once, and what rows in memory are needed for."""
-    return LevelGrowing(count_open(model), int(model.max_bins or MAX_CODES), find_gap(model))
+    validation = model.validation_fraction if wants_held_rows(model, has_sets=False) else None
+    return LevelGrowing(count_open(model), int(model.max_bins or MAX_CODES), find_gap(model), validation)
 
 
 def count_open(model: Any) -> int:
@@ -106,14 +112,19 @@ def find_gap(model: Any) -> str | None:
     return next((name for name, is_gap in gaps.items() if is_gap), None)
 
 
-def refuse_requests(model: Any, request: BoostingRequest, n_rows: int, way_out: str) -> None:
-    """Refuse what rows must be in memory for, among the arguments of `fit` too; way_out: to have them there."""
+def refuse_requests(
+    model: Any, request: BoostingRequest, n_rows: int, way_out: str, *, can_hold_out: bool = False
+) -> None:
+    """Refuse what rows must be in memory for, among the arguments of `fit` too; way_out: to have them there.
+
+    can_hold_out: whether rows to validate on can be drawn.
+    """
     gap = None
     if request.init_score is not None:
         gap = "leave out init_score"
     elif model.n_iter_no_change is not None and not request.given:
         if model.validation_fraction is not None:
-            gap = "give X_val in place of validation_fraction"
+            gap = None if can_hold_out else "give X_val in place of validation_fraction"
         elif model.scoring != "loss":
             gap = f"give X_val for scoring={model.scoring!r}"
     if gap is not None:
@@ -202,7 +213,7 @@ class DiskPlace:
 def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: BoostingRequest) -> FittedBoosting:
     """Fit a boosted model to a table on disk without holding its rows."""
     place = DiskPlace(plan)
-    refuse_requests(model, request, store.n_rows, place.way_out)
+    refuse_requests(model, request, store.n_rows, place.way_out, can_hold_out=True)
     columns = open_x(model, store.columns(), is_fit=True)
     table = cast("StoredTable", read_columns(columns, model.categorical_features, model.date_features))
     labels = LabelBlocks(model, store)
@@ -210,7 +221,8 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: BoostingRequ
     def mark_rows() -> str:
         return fingerprint_blocks(table, labels.targets(), model._labels)  # noqa: SLF001
 
-    return grow_by_levels(model, table, labels, place, request, find_folder(store), mark_rows, plan.n_together)
+    folder = find_folder(store)
+    return grow_by_levels(model, table, labels, place, request, folder, mark_rows, plan.n_together, columns)
 
 
 def grow_by_levels(
@@ -222,6 +234,7 @@ def grow_by_levels(
     folder: Path,
     mark_rows: Callable[[], str],
     n_together: int = 1,
+    columns: Columns | None = None,
 ) -> FittedBoosting:
     """Fit a boosted model to rows that are elsewhere.
 
@@ -240,8 +253,11 @@ def grow_by_levels(
         Gives the hash of X and y, for a checkpoint.
     n_together : int
         Blocks of rows that are one part.
+    columns : Columns, optional
+        Of the table, where some of its rows may be held out.
     """
-    rows, loss = read_rows(labels, model._make_loss, folder, n_together)  # noqa: SLF001
+    factors = ClassFactors(labels, getattr(model, "class_weight", None))
+    rows, loss = read_rows(factors, model._make_loss, folder, n_together)  # noqa: SLF001
     try:
         refuse_fractions(loss, rows, place)
         none = np.zeros(0)
@@ -252,12 +268,32 @@ def grow_by_levels(
         open_rounds(model, data, hashes, None, mark_rows)
         data.exponent = rows.exponent
         sets = [model._read_set(one, data) for one in request.given]  # noqa: SLF001
+        if columns is not None and wants_held_rows(model, has_sets=bool(sets)):
+            held = hold_rows_out(factors, data.seed, folder)
+            try:
+                sets = [read_held(model, data, held, columns)]
+                rows.close()
+                rows, _ = read_rows(factors, model._make_loss, folder, n_together, held.is_held)  # noqa: SLF001
+            finally:
+                held.close()
+            data.is_used = rows.keep  # type: ignore[assignment]
         fitted = LevelFit(model, data, rows, place).run(sets, request, hashes)
         if data.checkpoint is not None:
             data.checkpoint.remove()
         return fitted
     finally:
         rows.close()
+
+
+def read_held(model: Any, data: BoostingData, held: HeldRows, columns: Columns) -> EvaluationSet:
+    """Rows to evaluate on that were held out; columns: of all rows."""
+    values = held.read_values(cast("StoredTable", data.table))
+    evaluated = EvaluationSet("valid", values, in_units(held.y, data.exponent), held.weight, None)
+    if model.scoring == "loss":
+        return evaluated
+    X, truth = take_columns(columns, held.rows, None), model._to_truth(held.y)  # noqa: SLF001
+    scored: EvaluationSet = model._with_score(evaluated, X, truth, data)  # noqa: SLF001
+    return scored
 
 
 def refuse_fractions(loss: Loss, rows: RowsOnDisk, place: LevelPlace) -> None:

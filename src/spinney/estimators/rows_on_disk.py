@@ -8,6 +8,7 @@ Rows of weight 0 are left out of the files, so that these are cut into blocks an
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import tempfile
@@ -142,11 +143,14 @@ class ClassFactors:
     Parameters
     ----------
     labels : LabelBlocks
+    class_weight : "balanced" or dict, optional
+    rounds : bool
+        As of `weigh_classes`.
     """
 
-    def __init__(self, labels: LabelBlocks) -> None:
+    def __init__(self, labels: LabelBlocks, class_weight: Any = None, *, rounds: bool = False) -> None:
         model, self.labels = labels.model, labels
-        self.class_weight = getattr(model, "class_weight", None)
+        self.class_weight = class_weight
         self.has_weights = labels.has_weights
         largest = max((float(weight.max()) for weight in labels.weights()), default=0.0) if self.has_weights else 1.0
         if largest == 0.0:
@@ -161,11 +165,12 @@ class ClassFactors:
         n_classes = model.n_classes_
         sums = [ExactSum() for _ in range(n_classes)]
         for y, weight in self.pairs():
+            rounds = rounds and bool(np.all(weight == np.floor(weight)))
             for k in range(n_classes):
                 sums[k].add(weight[y == k])
         each = np.arange(n_classes)
         totals = np.array([one.value for one in sums])
-        self.per_class = find_class_weights(self.class_weight, model.classes_, each, totals, rounds=False)
+        self.per_class = find_class_weights(self.class_weight, model.classes_, each, totals, rounds=rounds)
         self.factors = np.zeros(n_classes)
 
     def pairs(self) -> Iterator[tuple[Floats, Floats]]:
@@ -233,52 +238,100 @@ class RowsOnDisk(NamedTuple):
 
 
 def read_rows(
-    labels: LabelBlocks, make_loss: Callable[[], Loss], folder: Path, n_together: int = 1
+    factors: ClassFactors,
+    make_loss: Callable[[], Loss],
+    folder: Path,
+    n_together: int = 1,
+    is_held: Rows | None = None,
 ) -> tuple[RowsOnDisk, Loss]:
     """Read target and weights of a store, and write those of the rows to learn from to files in a folder.
 
-    n_together: blocks of the store that are one part of the files.
+    n_together: blocks of the store that are one part of the files; is_held: rows of the store that are left out.
     """
-    store, factors, loss = labels.store, ClassFactors(labels), make_loss()
+    labels, loss = factors.labels, make_loss()
     greatest = [max(float(np.max(np.abs(y))), 0.0) for y in labels.targets()]
     exponent = find_exponent(np.array([max(greatest)]), loss)
-    files = RowFiles(folder, n_together * store.block_rows)
-    everyone = RowFiles(folder, store.block_rows, store.n_rows)
-    try:
-        writers = [RowWriter(files, Y), RowWriter(files, WEIGHT)]
-        marks = StreamedMark(store.n_rows), StreamedMark(store.n_rows)
-        first, largest, highest, has_any = 0, 0.0, -math.inf, False
-        for k, (y, weight) in enumerate(factors.blocks()):
+    writing = RowWriting(factors, folder, n_together, is_held)
+    with writing.closing_on_error():
+        writing.run(exponent, lambda y, is_used, first: check_target(loss, y, is_used, first))
+        loss.check(np.array([writing.highest]))
+        power = moderate_weights(writing.files, writing.largest) if writing.has_weights else 0
+        return writing.finish(factors.meaning._replace(exponent=exponent, power=power)), loss
+
+
+class RowWriting:
+    """Target and weights of a store on their way to files, those of the rows to learn from alone.
+
+    Parameters
+    ----------
+    factors : ClassFactors
+    folder : Path
+    n_together : int
+        Blocks of the store that are one part of the files.
+    is_held : rows of bool, optional
+        Rows of the store that are left out.
+
+    Attributes
+    ----------
+    largest, highest : float
+        Weight of the rows to learn from, and target of these and those left out, at most.
+    has_weights : bool
+        Whether there are weights, of rows or classes.
+    """
+
+    def __init__(self, factors: ClassFactors, folder: Path, n_together: int = 1, is_held: Rows | None = None) -> None:
+        self.store, self.factors, self.is_held = factors.labels.store, factors, is_held
+        self.files = RowFiles(folder, n_together * self.store.block_rows)
+        self.everyone = RowFiles(folder, self.store.block_rows, self.store.n_rows)
+        self.marks = StreamedMark(self.store.n_rows), StreamedMark(self.store.n_rows)
+        self.largest, self.highest, self.has_weights = 0.0, -math.inf, False
+
+    @contextlib.contextmanager
+    def closing_on_error(self) -> Iterator[None]:
+        """Give the space of the files back where something goes wrong."""
+        try:
+            yield
+        except BaseException:
+            self.files.close()
+            self.everyone.close()
+            raise
+
+    def run(self, exponent: int, check: Callable[[Floats, NDArray[np.bool_], int], None] | None = None) -> None:
+        """Write the rows; exponent: targets are in units of 2**exponent; check: refuses targets."""
+        writers = [RowWriter(self.files, Y), RowWriter(self.files, WEIGHT)]
+        first = 0
+        for k, (y, weight) in enumerate(self.factors.blocks()):
             is_used = np.ones(len(y), np.bool_) if weight is None else weight > 0.0
-            check_target(loss, y, is_used, first)
-            marks[0].add(y)
+            if check is not None:
+                check(y, is_used, first)
+            self.marks[0].add(y)
             if is_used.any():
-                highest = max(highest, float(y[is_used].max()))
+                self.highest = max(self.highest, float(y[is_used].max()))
+            if self.is_held is not None:
+                is_used &= ~self.is_held[first : first + len(y)]
             writers[0].add(in_units(y[is_used], exponent))
             if weight is not None:
-                has_any = True
-                marks[1].add(weight)
-                largest = max(largest, float(weight.max()))
+                self.has_weights = True
+                self.marks[1].add(weight)
+                self.largest = max(self.largest, float(weight[is_used].max(initial=0.0)))
                 writers[1].add(weight[is_used])
-                everyone.write(KEEP, k, is_used)
+            if weight is not None or self.is_held is not None:
+                self.everyone.write(KEEP, k, is_used)
             first += len(y)
-        refuse_no_rows(writers[0].n_rows, factors)
-        loss.check(np.array([highest]))
-        files.n_rows = writers[0].n_rows
+        refuse_no_rows(writers[0].n_rows, self.factors)
+        self.files.n_rows = writers[0].n_rows
         for writer in writers:
             writer.flush()
-        power = moderate_weights(files, largest) if has_any else 0
-        weights = fix_weight_blocks(lambda: list_weights(files, has_weights=has_any), files.n_rows)
-        keep = everyone.view(KEEP) if files.n_rows < store.n_rows else None
-        found = marks[0].finish(), marks[1].finish() if has_any else ""
+
+    def finish(self, meaning: RowMeaning) -> RowsOnDisk:
+        """What is there."""
+        files, has_weights = self.files, self.has_weights
+        weights = fix_weight_blocks(lambda: list_weights(files, has_weights=has_weights), files.n_rows)
+        keep = self.everyone.view(KEEP) if files.n_rows < self.store.n_rows else None
         if keep is None:
-            everyone.close()
-        meaning = factors.meaning._replace(exponent=exponent, power=power)
-        return RowsOnDisk(files, weights, power, exponent, found, factors.factors, keep, meaning), loss
-    except BaseException:
-        files.close()
-        everyone.close()
-        raise
+            self.everyone.close()
+        found = self.marks[0].finish(), self.marks[1].finish() if has_weights else ""
+        return RowsOnDisk(files, weights, meaning.power, meaning.exponent, found, self.factors.factors, keep, meaning)
 
 
 def refuse_no_rows(n_rows: int, factors: ClassFactors) -> None:

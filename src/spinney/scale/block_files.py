@@ -54,13 +54,10 @@ class BlockWriter:
             view = view[self.file.write(view) :]
 
     def close(self) -> str:
-        """Write the hashes, see both files to the disk; the hash of the hashes."""
-        os.fsync(self.file.fileno())
+        """Write the hashes; the hash of the hashes. `WorkFolder.move` sees files to the disk, if they are to stay."""
         self.file.close()
         with hashes_of(self.path).open("xb") as beside:
             beside.write(self.hashes)
-            beside.flush()
-            os.fsync(beside.fileno())
         return hashlib.sha256(self.hashes).hexdigest()
 
 

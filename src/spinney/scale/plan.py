@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spinney.scale.layout import StoredColumn
 
-READING_BYTES = 200 << 20  # while blocks of rows are read, however many: buffers of Arrow, and a block of each column
+READING_BYTES, COLUMN_READING_BYTES = 64 << 20, 4 << 20  # while blocks of rows are read, however many: Arrow's buffers
 DATE_FEATURES = 5
 TIMES = {1: "once", 2: "twice"}
 COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
@@ -28,7 +28,10 @@ EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
 LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes and its scores
-HELD_BYTES = 20  # of a row that is held, beside its codes, scores and weight: target, packed sums, node
+HELD_BYTES = 21  # of a row that is held, beside its codes, scores and weight: target, packed sums, node in 1 + 4 bytes
+VALIDATION_BYTES = (
+    40  # of a row that is held out, beside its values and what is predicted: number, target, weight, loss
+)
 SPARE_BYTES = 48 << 20  # beside what growing is counted to take: what reading has not given back, and chance
 MOST_TOGETHER = 4  # blocks of rows that are one part: more of them do not fit the second cache, and cost no less
 PART_SHARE = 4  # one part of the memory in so many is for parts that are worked on
@@ -60,6 +63,7 @@ class LevelGrowing(NamedTuple):
     gap: str | None = (
         None  # a parameter, as the user writes it, that rows in memory are needed for; None: there is none
     )
+    validation: float | None = None  # share, or number, of the rows that are held out, and then are in memory
 
 
 class TopGrowing(NamedTuple):
@@ -71,6 +75,10 @@ class TopGrowing(NamedTuple):
     vote_bytes: int = 0  # of each row, for votes of trees that have not seen it
     class_bytes: int = 0  # the same for each class beyond two
     gap: str | None = None  # as of `LevelGrowing`
+    holds_weights: bool = True  # whether bags are drawn by the weights, or groups, that a table has
+    max_depth: int | None = None  # of trees that are members, and have it in place of the estimator
+    validation: float | None = None  # as of `LevelGrowing`
+    answer_bytes: int = 0  # of each row that is held out: what members have predicted for it
 
 
 class FitPlan(NamedTuple):
@@ -176,7 +184,12 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
     if growing.is_shared_out:
         state += n_workers * (width + WORKER_BYTES)
     edges = 0 if growing.has_bins else EDGE_BYTES * n_features * min(n_rows, MAX_CODES)
-    return READING_BYTES + edges + n_rows * (width + max(state, COLUMN_BYTES))
+    return reading_bytes(n_features) + edges + n_rows * (width + max(state, COLUMN_BYTES))
+
+
+def reading_bytes(n_columns: int) -> int:
+    """Memory while a source is read: Arrow holds a page or two of each column, whatever the types."""
+    return READING_BYTES + n_columns * COLUMN_READING_BYTES
 
 
 def level_bytes(
@@ -203,6 +216,14 @@ def stride_of(growing: LevelGrowing, columns: list[StoredColumn]) -> int:
 def held_bytes(stride: int, n_scores: int, *, has_weights: bool) -> int:
     """Bytes of a row that is held while boosting grows from disk: codes, target, weight, scores, sums and node."""
     return stride + HELD_BYTES + (8 if has_weights else 0) + (SCORE_BYTES if n_scores > 1 else 8) * n_scores
+
+
+def validation_bytes(validation: float | None, n_rows: int, n_features: int, others: int) -> int:
+    """Memory of rows that are held out: their values, and other bytes of each."""
+    if validation is None:
+        return 0
+    n_held = int(validation) if isinstance(validation, int) else math.ceil(validation * n_rows)
+    return n_held * (8 * n_features + VALIDATION_BYTES + others)
 
 
 def make_plan(
@@ -247,7 +268,7 @@ def estimate_seconds(plan: FitPlan, levels: LevelGrowing | TopGrowing, n_scores:
     if isinstance(levels, LevelGrowing):
         visit = BOOST_DISK_SECONDS if plan.by_levels else BOOST_SECONDS
         return cells * (CELL_SECONDS + n_trees * n_scores * min(depth, math.log2(levels.n_open)) * visit)
-    depth = min(depth, getattr(estimator, "max_depth", None) or math.inf)
+    depth = min(depth, levels.max_depth or getattr(estimator, "max_depth", None) or math.inf)
     visit = TREE_SECONDS * (TREE_DISK if plan.by_levels else 1.0)
     return cells * CELL_SECONDS + plan.n_rows * n_trees * levels.count_tried(plan.n_features) * depth * visit
 
@@ -278,10 +299,12 @@ def plan_levels(
     assert plan.n_rows is not None
     assert plan.memory is not None
     features = [column for column in columns if column.role == "feature"]
-    reading = READING_BYTES + BLOCK_ROWS * count_row_bytes(columns)
+    reading = reading_bytes(len(columns)) + BLOCK_ROWS * count_row_bytes(columns)
+
+    judged = validation_bytes(levels.validation, plan.n_rows, plan.n_features, SCORE_BYTES * n_scores)
 
     def grow(n_workers: int, n_blocks: int) -> int:
-        return level_bytes(levels, features, n_scores, n_workers, n_blocks)
+        return judged + level_bytes(levels, features, n_scores, n_workers, n_blocks)
 
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while n_workers > 1 and reading + grow(n_workers, 1) > plan.memory:
@@ -309,11 +332,13 @@ def plan_tops(
     of_node = 8 * (n_codes + 1) * max(n_scores + 1, 3) * n_tried
     least = max(of_node, LEAST_GATHERED * (width + SUBTREE_BYTES))
     held = growing.vote_bytes + growing.class_bytes * max(n_scores - 2, 0)
-    if growing.has_tables or any(column.role in {"weight", "groups"} for column in columns):
+    has_columns = growing.holds_weights and any(column.role in {"weight", "groups"} for column in columns)
+    if growing.has_tables or has_columns:
         held += DRAW_BYTES
     n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
     while True:
-        fixed = READING_BYTES + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
+        fixed = reading_bytes(len(columns)) + EDGE_BYTES * plan.n_features * n_codes + plan.n_rows * held
+        fixed += validation_bytes(growing.validation, plan.n_rows, plan.n_features, growing.answer_bytes)
         fixed += BLOCK_ROWS * (count_row_bytes(columns) + (n_workers + 2) * (TOP_COPIES * width + TOP_ROW_BYTES))
         if n_workers == 1 or fixed + n_workers * least <= plan.memory:
             break
@@ -335,7 +360,7 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
     if plan.by_levels:
         raise ValueError(
             f"{name} needs {needs} to grow trees of {plan.n_features} features from disk, and memory={limit}: raise "
-            "it, drop columns, or allow fewer bins, leaves, or features a node"
+            "it, drop columns, or allow fewer bins, leaves, or features a node, or fewer rows to validate on"
         )
     if plan.gap is not None:
         raise ValueError(
@@ -345,5 +370,5 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
     raise ValueError(
         f"{name} needs {needs} with the codes of {plan.n_rows:,} rows and {plan.n_features} features in memory, and "
         f"memory={limit}: raise it, drop columns, or scan fewer files. Gradient boosting of numbers and classes, "
-        "random forests, extra-trees, bags of CART trees and CART need not hold them"
+        "random forests, extra-trees, CART, and bags of CART trees and AdaBoost with them need not hold them"
     )

@@ -51,7 +51,11 @@ class WorkFolder:
         self._end = weakref.finalize(self, remove_folder, path, lock)
 
     def move(self, place: Path) -> None:
-        """Move the folder to its place, where there is none yet."""
+        """See the files of the folder to the disk, and move it to its place, where there is none yet."""
+        for path in self.path.rglob("*"):
+            if path.is_file():
+                with path.open("r+b", buffering=0) as file:
+                    os.fsync(file.fileno())
         self.path.rename(place)
         self.path = place
         self._end()  # of the name that is there no more
@@ -75,10 +79,12 @@ def make_folder(parent: Path, mode: int) -> tuple[Path, int | None]:
     _files.unfinished.add(path)
     try:
         path.mkdir(mode)
+        return path, take_lock(path, is_patient=True)
     except BaseException:
+        with contextlib.suppress(OSError):
+            path.rmdir()
         _files.unfinished.discard(path)
         raise
-    return path, take_lock(path, is_patient=True)
 
 
 def open_temporary() -> WorkFolder:
@@ -104,11 +110,16 @@ def take_lock(path: Path, *, is_patient: bool) -> int | None:
 
 def remove_folder(path: Path, lock: int | None) -> None:
     """Remove a folder and release its lock."""
-    shutil.rmtree(path, ignore_errors=True)
-    _files.unfinished.discard(path)
-    if lock is not None:
-        with contextlib.suppress(OSError):
-            os.close(lock)
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except BaseException:  # Ctrl-C between two files, which take a busy disk tenths of a second
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    finally:
+        _files.unfinished.discard(path)
+        if lock is not None:
+            with contextlib.suppress(OSError):
+                os.close(lock)
 
 
 def clear_leftovers(parent: Path) -> list[Path]:

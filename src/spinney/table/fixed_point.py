@@ -181,11 +181,25 @@ def weigh_row(values: NDArray[np.int64], times: NDArray[np.int64] | None = None)
     times : int64 (n_rows,) or (1,), optional
         How many independent rows of equal weights each row stands for.
     """
-    n_bits = max(int(values.sum()).bit_length() - SQUARE_BITS, 0)
+    n_bits = coarse_bits(int(values.sum()))
+    return join_coarse(*sum_coarse(values, times, n_bits), n_bits)
+
+
+def coarse_bits(total: int) -> int:
+    """Bits that weights of this sum lose before they are squared."""
+    return max(total.bit_length() - SQUARE_BITS, 0)
+
+
+def sum_coarse(values: NDArray[np.int64], times: NDArray[np.int64] | None, n_bits: int) -> tuple[int, int]:
+    """What some rows add to `weigh_row`: sums of weights and of their squares; n_bits: see `coarse_bits`."""
     copies = np.ones(1, SUM) if times is None else times
     coarse = (values // copies) >> n_bits  # whole numbers: neither the order of rows nor copies of them matter
-    total = int((coarse * copies).sum())
-    return math.ldexp(int((coarse * coarse * copies).sum()) / total, n_bits) if total > 0 else math.ldexp(1.0, n_bits)
+    return int((coarse * copies).sum()), int((coarse * coarse * copies).sum())
+
+
+def join_coarse(total: int, squares: int, n_bits: int) -> float:
+    """`weigh_row` by the sums of all rows."""
+    return math.ldexp(squares / total, n_bits) if total > 0 else math.ldexp(1.0, n_bits)
 
 
 def weight_unit(weights: Weights) -> float:
@@ -197,8 +211,13 @@ def weight_unit(weights: Weights) -> float:
 
 def weighted_sum(x: NDArray[np.float64], weights: Weights) -> float:
     """Sum of `weight * x` for `|x| <= 1`, in fixed point: the same for any order of rows."""
-    bits = sum_bits(math.ldexp(weights.total, -weights.bits))
+    bits = weighted_bits(weights)
     return math.ldexp(float(weigh(x, bits, weights).sum()), -bits)
+
+
+def weighted_bits(weights: Weights) -> int:
+    """Fixed-point bits of `weighted_sum`."""
+    return sum_bits(math.ldexp(weights.total, -weights.bits))
 
 
 def weigh(x: NDArray[np.float64], bits: int, weights: Weights) -> NDArray[np.int64]:
@@ -260,7 +279,7 @@ def value_target_blocks(
 
 def sum_blocks(blocks: Iterable[tuple[NDArray[np.float64], Weights]], weights: Weights) -> float:
     """`weighted_sum` of rows that come in blocks."""
-    bits = sum_bits(math.ldexp(weights.total, -weights.bits))
+    bits = weighted_bits(weights)
     return math.ldexp(float(sum(int(weigh(x, bits, held).sum()) for x, held in blocks)), -bits)
 
 

@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import interpreted
-from spinney._node_layout import kind_of
+from spinney._node_layout import feature_of, kind_of, missing_of
 from spinney._types import (
     DEPTH_FIRST,
     LEAF,
     LIST_HI,
     LIST_LO,
+    LOW,
     MOMENTS,
     N_CODES,
     N_FREE,
     N_LEAVES,
     N_NODES,
     N_WORDS,
+    OFFSET,
     SUBSET,
     SUM,
     THRESHOLD,
@@ -143,6 +145,8 @@ class TopGrowth(Growth):
         node.is_final |= n < 2 * settings.min_samples_leaf or self.is_pure(node)
         node.n_given = settings.n_try
         node.state = GATHER if n <= self.most_rows else CLOSED if node.is_final else OPEN
+        if node.is_final and self.target.n_classes:
+            node.state = CLOSED  # its sums say all that a leaf of classes needs
         self.top.append(node)
 
     def is_pure(self, node: TopNode) -> bool:
@@ -261,6 +265,21 @@ class TopGrowth(Growth):
                 words.append(node.words)
                 n_words += len(node.words)
         return TopTests._make([*columns, np.concatenate(words)])
+
+
+def code_tests(tree: Tree, codes: Codes) -> TopTests:
+    """The tests of a finished tree of binary nodes on the codes of its table, as rows are sent on by."""
+    kind, feature = kind_of(tree.test), feature_of(tree.test)
+    cut = np.zeros(tree.n_nodes, np.int64)
+    for node in np.flatnonzero(tree.first_child):
+        argument = float(tree.threshold[node])
+        if kind[node] == THRESHOLD:
+            first, n_codes = codes.features[[OFFSET, N_CODES], feature[node]]
+            cut[node] = np.searchsorted(codes.edges[LOW, first : first + n_codes], argument, side="right")
+        else:
+            cut[node] = int(argument)
+    missing, first_child = missing_of(tree.test), tree.first_child.astype(np.int64)
+    return TopTests(feature, kind, cut, missing, first_child, tree.subsets.copy())
 
 
 def fold(key: np.uint64, part: np.uint64) -> np.uint64:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spinney._cost import COMPILED_SHARE, growing_seconds
 from spinney._types import MAX_CODES
 from spinney.scale.memory import show_bytes
-from spinney.scale.plan import EDGE_BYTES, READING_BYTES, peak_bytes
+from spinney.scale.plan import EDGE_BYTES, peak_bytes, reading_bytes
 from spinney.table.binning import lay_out
 from spinney.table.coding import row_stride
 
@@ -132,7 +132,7 @@ def count_bytes(estimator: Any, way: str, n_rows: int, n_features: int, table: i
         width = lay_out([1] * max(n_features, 1))[2] if growing.has_bins else 2 * row_stride(max(n_features, 1))
         rows = math.ceil(n_rows * share)
         edges = 0 if growing.has_bins else EDGE_BYTES * n_features * min(n_rows, MAX_CODES)
-        return math.ceil(2 * table * share) + rows * (2 * width + LEVEL_STATE) + edges + READING_BYTES
+        return math.ceil(2 * table * share) + rows * (2 * width + LEVEL_STATE) + edges + reading_bytes(n_features)
     n_grown = max(threads, default=1) if way == TREES or growing.is_shared_out else 1
     peak = peak_bytes(growing, max(n_rows, 1), max(n_features, 1), n_grown)
     return table + max(table, peak)  # partitions and the table that they make; then the table and the fit
