@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--trees", type=int, metavar="N", help="trees of a peer's forest, its time scaled up to 100 (default: 20)"
     )
     parser.add_argument("--append", type=Path, metavar="FILE", help="add the rows to this Markdown file")
-    ranks = parser.add_argument_group("ranks")
+    ranks = parser.add_argument_group("ranks, noise (seeds alone)")
     ranks.add_argument("--cache", type=Path, metavar="FILE", help="where the scores of peers are kept, a JSON file")
     ranks.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a parameter of ours"
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     ranks.add_argument("--table", dest="tables", action="append", metavar="NAME", help="take this table alone")
     ranks.add_argument("--known", action="store_true", help="take the seeds that all peers have been scored on")
     ranks.add_argument("--stopped", action="store_true", help="peers of up to 2,000 rounds that stop early")
-    ranks.add_argument("--seeds", type=int, metavar="N", help="seeds to draw folds by (default: 5)")
+    ranks.add_argument("--seeds", type=int, metavar="N", help="seeds to draw folds by (default: 5; noise: 3)")
     prediction = parser.add_argument_group("prediction")
     prediction.add_argument("--shape", dest="shapes", action="append", metavar="NAME", help="take these trees alone")
     larger = parser.add_argument_group("larger_than_memory, cluster")
@@ -73,6 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
             "known": options.known,
             "stopped": options.stopped,
         },
+        "noise": {"seeds": options.seeds},
         "prediction": {"shapes": options.shapes},
         "larger_than_memory": {"n_rows": options.rows},
         "cluster": {"n_rows": options.rows, "n_trees": options.trees},

@@ -2,8 +2,9 @@
 
 2, 10, 51, 300, 1,000 levels, and half as many as rows, drawn anew for each seed; four tables of two classes, at most
 2,000 rows each by sample, three quarters of which learn. The rise is that of the mean over the seeds, then averaged
-over the tables. Probabilities are held within 0.001 and 0.999: pure leaves say 0, and one row of the other class would
-decide. CART and AdaBoost's trees have 20 rows a leaf; what else there is keeps its defaults.
+over the tables; what follows ± is its standard error over the seeds. Probabilities are held within 0.001 and 0.999:
+pure leaves say 0, and one row of the other class would decide. CART and AdaBoost's trees have 20 rows a leaf; what else
+there is keeps its defaults. `--seeds N` takes N seeds instead of three.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def score_model(model: Any, X: Any, y: NDArray[Any], train: NDArray[Any], test: 
 
 
 def score_table(problem: Problem, make: Callable[[int], Any], n_seeds: int) -> NDArray[np.float64]:
-    """Mean log loss over the seeds without a column of noise, then with one of each number of levels."""
+    """Log loss (n_seeds, 1 + numbers of levels) without a column of noise, then with one of each number of levels."""
     from sklearn.model_selection import train_test_split
 
     counts = (0, *LEVELS, len(problem.y) // 2)
@@ -86,17 +87,24 @@ def score_table(problem: Problem, make: Callable[[int], Any], n_seeds: int) -> N
         train, test = train_test_split(rows, test_size=0.25, random_state=seed, stratify=problem.y)
         for at, n_levels in enumerate(counts):
             scores[seed, at] = score_model(make(seed), add_noise(problem, n_levels, seed), problem.y, train, test)
-    return scores.mean(axis=0)
+    return scores
 
 
-def run(scale: Scale) -> list[Answer]:
+def find_rises(scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Percent (numbers of levels,) by which noise raises scores (tables, seeds, 1 + levels); standard errors."""
+    rises = 100.0 * (scores[:, :, 1:] - scores[:, :, :1]) / scores[:, :, :1].mean(axis=1, keepdims=True)
+    by_seed = rises.mean(axis=0)
+    return by_seed.mean(axis=0), by_seed.std(axis=0, ddof=min(len(by_seed) - 1, 1)) / np.sqrt(len(by_seed))
+
+
+def run(scale: Scale, seeds: int | None = None) -> list[Answer]:
     answers: list[Answer] = []
-    problems, n_seeds = read_tables(scale), min(scale.repeats, 3)
+    problems, n_seeds = read_tables(scale), seeds or min(scale.repeats, 3)
     rises: dict[str, NDArray[np.float64]] = {}
     for name, make in reversed(list_methods().items()):
         scores = np.array([score_table(problem, make, n_seeds) for problem in problems])
-        rises[name] = rise = 100.0 * (scores[:, 1:] / scores[:, :1] - 1.0)
-        by_levels = rise.mean(axis=0)
+        rises[name], errors = find_rises(scores)
+        by_levels = rises[name]
         labels = (*(f"{n_levels:,}" for n_levels in LEVELS), "n/2")
         peer = rises.get(PEER) if name != PEER else None
         report(
@@ -104,14 +112,14 @@ def run(scale: Scale) -> list[Answer]:
             Answer(
                 "noise",
                 f"{name}, rise of log loss by a column of {' / '.join(labels)} random levels",
-                " / ".join(f"{value:+.1f} %" for value in by_levels),
-                "" if peer is None else " / ".join(f"{value:+.1f} %" for value in peer.mean(axis=0)),
+                " / ".join(f"{value:+.1f} ± {error:.1f} %" for value, error in zip(by_levels, errors, strict=True)),
+                "" if peer is None else " / ".join(f"{value:+.1f} %" for value in peer),
                 by_levels.max(),
                 " %",
                 None if name == PEER else MOST_RISE,
                 is_least=False,
                 note=f"largest of the numbers of levels; mean of {len(problems)} tables, {n_seeds} seeds each"
-                f"; without noise {' / '.join(f'{value:.4g}' for value in scores[:, 0])}",
+                f"; without noise {' / '.join(f'{value:.4g}' for value in scores[:, :, 0].mean(axis=1))}",
             ),
         )
     return answers

@@ -219,7 +219,7 @@ def read_problem(
     min_target_std: float = 0.0,
     monotonic: Sequence[int] | None = None,
     cat_penalty: float | str = 0.0,
-    cat_margin: float = 3.0,
+    cat_margin: float = 5.0,
 ) -> Problem:
     """Put the data into whole units and drop the rows of weight zero.
 

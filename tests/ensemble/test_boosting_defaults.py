@@ -22,9 +22,9 @@ NAMES = (
 )
 BY_HAND = [  # rows, columns, classes, trees a round: the values in the order of NAMES
     ((12, 1, 0, 1), (0.03, 100, 6, 3, 1, 0.7, "all", 1.0)),
-    ((100, 3, 2, 1), (0.03, 500, 6, 3, 3, 0.7, "all", 1.0)),
+    ((100, 3, 2, 1), (0.03, 500, 6, 3, 3, 0.7, "all", 0.5)),
     ((200, 9, 6, 6), (0.06, 1000, 7, 3, 4, 0.5, "all", 1 / 3)),
-    ((1000, 20, 2, 1), (0.03, 2000, 15, 6, 5, 0.7, "all", 1.0)),
+    ((1000, 20, 2, 1), (0.03, 2000, 15, 6, 5, 0.7, "all", 0.5)),
     ((3000, 36, 7, 7), (0.1, 250, 27, 20, 7, 0.5, "all", 2 / 7)),
     ((10_000, 10, 0, 3), (0.1, 120, 31, 20, 10, 0.8, "all", 1.0)),  # three quantiles
     ((19_999, 8, 0, 1), (0.03, 2000, 31, 20, 4, 0.7, "all", 1.0)),
@@ -105,9 +105,10 @@ def test_effort_trades_steps_against_rounds(n_rows, effort):
 
 
 def test_rounds_that_are_given_or_cannot_be_judged_take_longer_steps():
-    assert choose(1000, 5, 2, 1, is_counted=True, effort=5.0)["learning_rate"] == 0.1
+    counted = choose(1000, 5, 2, 1, is_counted=True, effort=5.0)
+    assert (counted["learning_rate"], counted["reg_lambda"]) == (0.1, 1.0)
     untold = choose(1000, 5, 2, 1, has_value=False, effort=5.0)
-    assert (untold["learning_rate"], untold["n_estimators"]) == (0.1, 100)
+    assert (untold["learning_rate"], untold["n_estimators"], untold["reg_lambda"]) == (0.1, 100, 1.0)
 
 
 def test_a_depth_leaves_room_for_its_leaves():

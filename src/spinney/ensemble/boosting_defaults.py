@@ -52,6 +52,11 @@ class TableSize(NamedTuple):
         """Whether a round is much work."""
         return self.n_rows * self.n_raw >= LARGE
 
+    @property
+    def has_short_steps(self) -> bool:
+        """Whether out-of-bag rows may end rounds of a small table, so that these can be many."""
+        return self.has_value and not (self.is_counted or self.is_large)
+
 
 def clip(x: float, limits: tuple[int, int]) -> int:
     """The whole number below x, within limits."""
@@ -63,7 +68,7 @@ def learning_rate(size: TableSize) -> float:
     if size.is_counted or not size.has_value:
         return STEP
     short = 2 * SHORT_STEP if size.is_multiclass else SHORT_STEP
-    return (STEP if size.is_large else short) / size.effort
+    return (short if size.has_short_steps else STEP) / size.effort
 
 
 def n_estimators(size: TableSize) -> int:
@@ -125,8 +130,10 @@ def leaf_rows(size: TableSize) -> str:
 
 
 def reg_lambda(size: TableSize) -> float:
-    """1; 2 / n for n classes, whose second derivatives are about so much smaller."""
-    return 2.0 / size.n_classes if size.is_multiclass else 1.0
+    """1; 2 / n for n classes, whose second derivatives are about so much smaller; of two one half in short steps."""
+    if size.is_multiclass:
+        return 2.0 / size.n_classes
+    return 0.5 if size.n_classes == 2 and size.has_short_steps else 1.0
 
 
 RULES: dict[str, Callable[[TableSize], Any]] = {

@@ -69,9 +69,10 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     min_child_weight : float, default=1e-3
         Least sum of second derivatives, times weights, in a leaf; with `newton=False` least sum of weights.
     reg_lambda : float, optional
-        Pull of leaf values towards 0 by their squares: 1 by default, 2 / n for three classes or more, 0 with
-        `newton=False`, as Friedman has it. Where that default stands, and rounds stop by the rows that they leave out,
-        it falls once four fifths of the loss are learnt; a number is the same for all rounds.
+        Pull of leaf values towards 0 by their squares: 1 by default, 1/2 for two classes of a small table whose rounds
+        are not counted, 2 / n for n classes, three or more, 0 with `newton=False`, as Friedman has it. Where that
+        default stands, and rounds stop by the rows that they leave out, it falls once four fifths of the loss are
+        learnt; a number is the same for all rounds.
     reg_alpha : float, default=0.0
         Pull of leaf values towards 0 by their sizes.
     gamma : float, default=0.0

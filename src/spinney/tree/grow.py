@@ -104,7 +104,7 @@ LISTED_CODES = {
 }  # a feature with fewer codes goes by a histogram but in the smallest nodes
 MIXED_WEIGHTS = 1 << 20  # class weights of mixed leaves that room is made for before they are counted
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
-SURE = 3.0  # deviations of chance by which a subset of levels must gain more in a tree that stands alone
+SURE = 5.0  # deviations of chance by which a subset of levels must gain more in a tree that stands alone
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
 
 
