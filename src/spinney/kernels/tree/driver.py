@@ -90,10 +90,10 @@ def send_absent_left(
         level = np.int64(codes[i, feature]) - 1
         if level >= 0:
             seen[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
-    for level in range(n_levels):
-        bit = np.uint64(1) << np.uint64(level & 63)
-        if seen[level >> 6] & bit == np.uint64(0):
-            subsets[first_word + (level >> 6)] |= bit
+    if n_levels & 63 != 0:  # no bits beyond the last level
+        seen[n_levels >> 6] |= ~np.uint64(0) << np.uint64(n_levels & 63)
+    for w in range((n_levels + 63) >> 6):
+        subsets[first_word + w] |= ~seen[w]
 
 
 @inlined
