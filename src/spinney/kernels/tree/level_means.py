@@ -43,9 +43,8 @@ NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(6
 SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # every six bits in a row differ: a shift of it tells which bit is set
 SEQUENCE_SHIFT = np.uint64(58)
 CODES_PER_ROW = 2  # a histogram of up to so many codes for each row
-WIDTH = 2  # its sums of a code: target and weight
 FEW_LEVELS = 16  # ranks are counted, four comparisons at a time by the processor
-FULLEST = 32  # levels of one bucket beyond which Shell's sort takes over
+MOST_STEPS = 16  # of an insertion for each level; beyond, Shell's sort takes over
 SPAN = 3.0  # mean deviations to either side of the mean that buckets cover; what lies outside falls into the last
 ROOM = 1.0 + 2.0**-30  # for the rounding of a sum over levels
 
@@ -133,9 +132,7 @@ def list_seen(feature: int, n_codes: int, node: OpenNode, rows: Rows, bins: np.n
 
 
 @inlined
-def list_summed(
-    feature: int, n_codes: int, node: OpenNode, rows: Rows, histogram: np.ndarray, bins: np.ndarray
-) -> int:
+def list_summed(feature: int, n_codes: int, node: OpenNode, rows: Rows, histogram: np.ndarray, bins: np.ndarray) -> int:
     """The same of many rows, by a histogram that is zero before and after."""
     codes, addends = rows.codes, rows.addends
     is_unit = len(addends) == 1
@@ -189,10 +186,10 @@ def rank_few(n: int, levels: LevelScratch) -> None:
 
 
 @inlined
-def fill_buckets(n: int, levels: LevelScratch, counts: np.ndarray) -> int:
+def fill_buckets(n: int, levels: LevelScratch, counts: np.ndarray) -> None:
     """Put levels in the order of buckets of scores, in one of which they keep that of their places.
 
-    Returns the number of levels in the fullest one.
+    Buckets are of one width, so that most may fall into a few: then insertion gives up.
     """
     scores, ranked, order = levels.scores, levels.ranked, levels.order
     n_levels = np.uint64(n)
@@ -204,13 +201,11 @@ def fill_buckets(n: int, levels: LevelScratch, counts: np.ndarray) -> int:
     for b in range(n_levels):
         deviation += abs(scores[b] - mean)
     deviation /= np.float64(n)
-    if not deviation > 0.0:
-        return np.int64(n)
     n_buckets = np.int64(32)
     while n_buckets < n and n_buckets < MOST_BUCKETS:
         n_buckets *= 2
     least = mean - SPAN * deviation
-    scale = np.float64(n_buckets) / (2.0 * SPAN * deviation)
+    scale = np.float64(n_buckets) / (2.0 * SPAN * deviation) if deviation > 0.0 else 0.0
     most = np.float64(n_buckets - 1)
     for b in range(np.uint64(n_buckets)):
         counts[b] = np.int32(0)
@@ -219,12 +214,10 @@ def fill_buckets(n: int, levels: LevelScratch, counts: np.ndarray) -> int:
         order[b] = bucket  # for a moment
         counts[np.uint64(bucket)] += np.int32(1)
     at = np.int32(0)
-    fullest = np.int32(0)
     for b in range(np.uint64(n_buckets)):
         here = counts[b]
         counts[b] = at
         at = np.int32(at + here)
-        fullest = max(fullest, here)
     place = levels.place
     for b in range(n_levels):
         bucket = np.uint64(order[b])
@@ -234,24 +227,28 @@ def fill_buckets(n: int, levels: LevelScratch, counts: np.ndarray) -> int:
         ranked[np.uint64(at)] = scores[b]
     for b in range(n_levels):
         order[b] = place[b]
-    return np.int64(fullest)
 
 
 @inlined
-def insert_by_score(n: int, ranked: np.ndarray, order: np.ndarray) -> None:
-    """Sort by insertion; equal scores keep their order."""
+def insert_by_score(n: int, ranked: np.ndarray, order: np.ndarray) -> bool:
+    """Sort by score, then by place, by insertion: whether it was done in few steps, so that all is in order."""
+    n_steps = np.int64(0)
     for k in range(1, n):
         score = ranked[k]
-        if not ranked[k - 1] > score:
+        if ranked[k - 1] < score:
             continue
         level = order[k]
         at = np.int64(k)
-        while at > 0 and ranked[at - 1] > score:
+        while at > 0 and (ranked[at - 1] > score or (ranked[at - 1] == score and order[at - 1] > level)):
             ranked[at] = ranked[at - 1]
             order[at] = order[at - 1]
             at -= 1
         ranked[at] = score
         order[at] = level
+        n_steps += k - at
+        if n_steps > MOST_STEPS * n:
+            return False
+    return True
 
 
 @inlined
@@ -264,9 +261,7 @@ def shell_sort(n: int, ranked: np.ndarray, order: np.ndarray) -> None:
             score = ranked[k]
             level = order[k]
             at = np.int64(k)
-            while at >= gap and (
-                ranked[at - gap] > score or (ranked[at - gap] == score and order[at - gap] > level)
-            ):
+            while at >= gap and (ranked[at - gap] > score or (ranked[at - gap] == score and order[at - gap] > level)):
                 ranked[at] = ranked[at - gap]
                 order[at] = order[at - gap]
                 at -= gap
@@ -283,20 +278,18 @@ def order_levels(n: int, slack: float, levels: LevelScratch, counts: np.ndarray)
     ranked, order = levels.ranked, levels.order
     if n <= FEW_LEVELS:
         rank_few(n, levels)
-    elif fill_buckets(n, levels, counts) <= FULLEST:
-        insert_by_score(n, ranked, order)
     else:
-        for b in range(n):
-            ranked[b] = levels.scores[b]
-            order[b] = np.int32(b)
-        shell_sort(n, ranked, order)
-    n_equal = np.int64(0)
-    for b in range(1, n):
-        if ranked[b] != ranked[b - 1] and ranked[b] - ranked[b - 1] <= slack:
-            ranked[b] = ranked[b - 1]
-            n_equal += 1
-    if n_equal > 0:
-        shell_sort(n, ranked, order)
+        fill_buckets(n, levels, counts)
+    for _ in range(2):
+        if not insert_by_score(n, ranked, order):
+            shell_sort(n, ranked, order)
+        n_equal = np.int64(0)
+        for b in range(np.uint64(1), np.uint64(n)):
+            if ranked[b] != ranked[b - ONE] and ranked[b] - ranked[b - ONE] <= slack:
+                ranked[b] = ranked[b - ONE]
+                n_equal += 1
+        if n_equal == 0:
+            return
 
 
 # --- The search -----------------------------------------------------------------------------------------------------
