@@ -27,7 +27,7 @@ import numpy as np
 from spinney._jit import inlined
 
 from .structs import Chance, LeastLuck
-from .ties import NO_SCORE
+from .ties import NO_SCORE, below_all
 
 TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
 ROUND_DOWN = 1.0 - 2.0**-30
@@ -87,6 +87,12 @@ def least_luck(chance: Chance, weight: int) -> LeastLuck:
         scale * chance.few * chance.few,
         scale * dense * (4.0 * chance.few + dense) / (chance.roots * chance.roots) if chance.roots > 0.0 else 0.0,
     )
+
+
+@inlined
+def luck_room(chance: Chance, top: float) -> float:
+    """What `least_luck` leaves out, less the score that a cut must come near to win: `top`, or that of the node."""
+    return TWO_LEVELS * chance.noise - max(below_all(top), below_all(chance.floor))
 
 
 @inlined

@@ -31,10 +31,10 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.category_chance import TWO_LEVELS, least_luck, less_luck
+from ..common.category_chance import least_luck, less_luck, luck_room
 from ..common.sorting import INSERTION_ROWS, make_keys
 from ..common.structs import Candidate, LevelScratch, OpenNode, Rows, Scratch, Settings, Table
-from ..common.ties import TIE, bar_above, floor_below
+from ..common.ties import bar_above, below_all, floor_below
 from .candidates import none_better
 from .category_chance import chance_of_numbers
 
@@ -319,12 +319,6 @@ def score_levels_apart(n_bins: int, centre: int, bins: np.ndarray, scores: np.nd
 
 
 @inlined
-def below_all(score: float) -> float:
-    """A score that neither ties with `score` nor comes near it by rounding."""
-    return score - abs(score) * (2.0 * TIE)
-
-
-@inlined
 def walk_levels(
     best: Candidate,
     n_bins: int,
@@ -349,7 +343,7 @@ def walk_levels(
     least = least_luck(chance, weight)
     top = best.score
     low = below_all(top)
-    room = TWO_LEVELS * chance.noise - max(low, below_all(chance.floor))
+    room = luck_room(chance, top)
     cut = np.int64(-1)
     w_left = np.int64(0)
     left = np.int64(0)
@@ -376,7 +370,7 @@ def walk_levels(
         if score > bar_above(top):
             top = score
             low = below_all(top)
-            room = TWO_LEVELS * chance.noise - max(low, below_all(chance.floor))
+            room = luck_room(chance, top)
             cut = np.int64(k)
     if cut < 0:
         return none_better(best)
