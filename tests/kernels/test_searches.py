@@ -185,6 +185,7 @@ def test_levels_of_two_classes(n_levels):
             [c.tolist() for c in columns], rng.integers(0, 2, n).tolist(), weights, 2, [True] * 4, [n_levels] * 4
         )
         assert_searches_agree(table, criterion="gini")
+        assert_searches_agree(table, criterion="gini", cat_penalty=0.5, cat_margin=0.0)
 
 
 @pytest.mark.parametrize("n_classes", [*CLASSES, None])
@@ -202,6 +203,26 @@ def test_doubled_rows(n_classes, signal):
 def test_five_thousand_rows(n_classes, heaviest):
     table = mixed_table(5000, n_classes, seed=1, heaviest=heaviest, signal=0.2, n_levels=(40,))
     assert_searches_agree(table, criterion="squared_error" if n_classes is None else "gini")
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@pytest.mark.parametrize("heaviest", [1, 3])
+@pytest.mark.parametrize("n", [15, 60, 300, pytest.param(3000, marks=pytest.mark.compiled(reason="a larger table"))])
+@pytest.mark.parametrize("target", ["numbers", "whole numbers", "two numbers", "one far out"])
+def test_levels_in_the_order_of_means_are_those_of_the_general_search(target, n, heaviest, penalty):
+    """Few rows, more levels than rows, more rows than levels; means that tie, and means that share a bucket."""
+    table = mixed_table(n, None, seed=n, heaviest=heaviest, signal=0.1, n_levels=(12, 90, 1500))
+    y = np.array(table.y)
+    if target == "whole numbers":
+        y = np.rint(3 * y)
+    elif target == "two numbers":
+        y = (y > np.median(y)).astype(float)
+    elif target == "one far out":
+        y[n // 2] = 1e7
+    table = replace(table, y=y.tolist())
+    assert_searches_agree(
+        table, criterion="squared_error", cat_penalty=penalty, cat_margin=0.0, min_samples_split=max(2, n // 100)
+    )
 
 
 @pytest.mark.parametrize("n_classes", CLASSES)

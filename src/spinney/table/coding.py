@@ -137,18 +137,26 @@ def code_block_sorted(
     for j, end in enumerate(n_known.tolist()):
         is_new[j, end:] = False
         starts = np.flatnonzero(is_new[j])
-        low = high = values[j].take(starts)
-        rank = np.cumsum(is_new[j], dtype=np.int32)
+        n_values = len(starts)
         code: NDArray[np.uint16]
-        if len(low) <= max_codes:
-            code = rank.astype(CODE)
-        else:
+        if n_values <= max_codes:
+            low = high = values[j].take(starts)
+            code = np.cumsum(is_new[j], dtype=np.int32).astype(CODE)
+        else:  # as few arrays at once as can be: each is as long as the column, which they had taken seven times
             mass = np.diff(starts, append=end) if len(weight) == 1 else np.add.reduceat(weight[order[j, :end]], starts)
-            bins = np.empty(len(mass), np.int64)
+            bins = np.empty(n_values, np.int64)
             kernels.data.binning.fill_bins(mass, max_codes, bins)
-            firsts = np.flatnonzero(np.diff(bins, prepend=-1))
-            low, high = low.take(firsts), high.take(np.append(firsts[1:], len(bins)) - 1)
-            code = (bins + 1).astype(CODE)[rank - 1]
+            del mass
+            firsts = np.flatnonzero(bins[1:] != bins[:-1]) + 1
+            low = values[j].take(starts.take(np.append(0, firsts)))
+            high = values[j].take(starts.take(np.append(firsts, n_values) - 1))
+            del starts
+            bins += 1
+            of_value = bins.astype(CODE)
+            del bins
+            rank = np.cumsum(is_new[j], dtype=np.int32)
+            rank -= 1
+            code = of_value.take(rank)
         code[end:] = MISSING_CODE
         codes[j, order[j]] = code
         edges.append((low, high))
@@ -271,10 +279,15 @@ def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, k
 def describe_codes(
     edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]], is_categorical: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """What codes stand for: `features` and `edges` of `Codes`."""
+    """What codes stand for: `features` and `edges` of `Codes`. The list is emptied."""
     features = np.zeros((FEATURE_ROWS, len(edges)), np.int64)
     features[N_CODES] = [len(low) for low, _ in edges]
     features[IS_CATEGORICAL] = is_categorical
     features[IS_BINNED] = [low is not high and not np.array_equal(low, high) for low, high in edges]
     features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
-    return features, np.stack([np.concatenate(side) for side in zip(*edges, strict=True)])
+    whole = np.empty((2, int(features[N_CODES].sum())))
+    while edges:  # from the last on, each freed once it is copied: the edges of 28 columns of floats are 29 MB
+        low, high = edges.pop()
+        first = features[OFFSET, len(edges)]
+        whole[:, first : first + len(low)] = low, high
+    return features, whole

@@ -52,7 +52,6 @@ from spinney.kernels.common.structs import (
     ClassScratch,
     ExtraScratch,
     KeptSurrogates,
-    LevelScratch,
     Lists,
     NodeMedians,
     NodeOutputs,
@@ -84,6 +83,7 @@ from spinney.tree.workspace import (
     enlarge_nodes,
     make_ahead,
     make_frontier,
+    make_levels,
     make_medians,
     make_nodes,
     make_packed,
@@ -444,7 +444,7 @@ class Growth(Driven):
         if not is_moments:
             classes = ClassScratch(np.zeros((CLASS_ROWS, n_classes), SUM), np.zeros((3, n_classes)))
         if has_subsets:
-            levels = LevelScratch(np.zeros(2 * self.settings.most_words, np.uint64), np.empty(n_codes))
+            levels = make_levels(self.settings.most_words, n_codes)
         if self.params.has_random_tests:
             random = make_random(n_rows)
         if self.settings.criterion == ABSOLUTE_ERROR:

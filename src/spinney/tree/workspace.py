@@ -25,6 +25,7 @@ from spinney._types import (
 from spinney.kernels.common.structs import (
     Children,
     Frontier,
+    LevelScratch,
     MedianScratch,
     Nodes,
     PackedScratch,
@@ -77,6 +78,13 @@ def make_random(n_codes: int) -> RandomScratch:
     """Scratch memory for random tests of nodes of so many rows, or codes: see `RandomScratch`."""
     column = np.zeros(max(n_codes, PAIR_ROWS), np.int32)
     return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
+
+
+def make_levels(n_words: int, n_codes: int) -> LevelScratch:
+    """Scratch memory for categories of up to n_codes levels, whose bits fill so many words: see `LevelScratch`."""
+    scores, ranked = np.empty((2, n_codes))
+    order, place = np.empty(n_codes, np.int32), np.empty(n_codes + 1, np.int32)
+    return LevelScratch(np.zeros(2 * n_words, np.uint64), scores, ranked, order, place)
 
 
 def make_nodes(room: int, n_words: int) -> Nodes:

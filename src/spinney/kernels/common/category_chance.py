@@ -26,11 +26,13 @@ import numpy as np
 
 from spinney._jit import inlined
 
-from .structs import Chance
-from .ties import NO_SCORE
+from .structs import Chance, LeastLuck
+from .ties import NO_SCORE, below_all
 
 TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
+ROUND_DOWN = 1.0 - 2.0**-30
 DENSITY = 1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is f: exact at r = 1/2, 7 % low at 0.1, 11 % at 0.01
+LEAST_DENSITY = DENSITY * 2.0**0.25  # f is at least LEAST_DENSITY * x
 
 
 @inlined
@@ -68,6 +70,29 @@ def luck_of(chance: Chance, roots: float, left: int, right: int) -> float:
     sway = chance.roots * f
     gain = sway * sway * (1.0 / np.float64(left) + 1.0 / np.float64(right))
     return chance.noise * max(gain - TWO_LEVELS, 0.0)
+
+
+@inlined
+def least_luck(chance: Chance, weight: int) -> LeastLuck:
+    """What luck is at least, without a root or a division: for cuts that cannot win, as most cannot.
+
+    x = r (1 - r) is at most 1/4, so that sqrt(x) >= 2 x and x**(7 / 8) >= 4**(1 / 8) x. With x = `spread` / A**2,
+    where spread = (roots on the left) (roots on the right), luck is at least
+
+        spread * (first + spread * second) / (L R) - TWO_LEVELS * noise.
+    """
+    dense = (1.0 - chance.few) * LEAST_DENSITY
+    scale = chance.noise * np.float64(weight) * ROUND_DOWN
+    return LeastLuck(
+        scale * chance.few * chance.few,
+        scale * dense * (4.0 * chance.few + dense) / (chance.roots * chance.roots) if chance.roots > 0.0 else 0.0,
+    )
+
+
+@inlined
+def luck_room(chance: Chance, top: float) -> float:
+    """What `least_luck` leaves out, less the score that a cut must come near to win: `top`, or that of the node."""
+    return TWO_LEVELS * chance.noise - max(below_all(top), below_all(chance.floor))
 
 
 @inlined

@@ -189,6 +189,9 @@ class LevelScratch(NamedTuple):
 
     bitset: NDArray[np.uint64]  # (2 * most_words,): the subset that was found; the second half is for random tests
     scores: NDArray[np.float64]  # (most codes,): what levels are ordered by
+    ranked: NDArray[np.float64]  # (most codes,): the same in their order, see `tree.level_means`
+    order: NDArray[np.int32]  # (most codes,): places of levels in that order
+    place: NDArray[np.int32]  # (most codes + 1,): place of a level among those of the node, by code
 
 
 class PackedScratch(NamedTuple):
@@ -406,6 +409,16 @@ class Chance(NamedTuple):
     few: float  # 0: levels have many rows; 1: they have one or next to none
     floor: float  # score of the node: a cut that may be luck must exceed it ...
     margin: float  # ... by so many deviations of what luck gains
+
+
+class LeastLuck(NamedTuple):
+    """What a cut of levels gains by chance at least, see `least_luck` of `common.category_chance`.
+
+    Life: node; a scan of a category makes it.
+    """
+
+    first: float  # times the product of the roots on either side
+    second: float  # times its square
 
 
 class BinWalk(NamedTuple):

@@ -47,6 +47,12 @@ def floor_below(best: float) -> float:
 
 
 @inlined
+def below_all(score: float) -> float:
+    """A score that neither ties with `score` nor comes near it by rounding."""
+    return score - abs(score) * (2.0 * TIE)
+
+
+@inlined
 def certain(bound: float) -> float:
     """What a score must reach to be sure that none is better, where none can exceed `bound`."""
     return bound - abs(bound) * (TIE / 2.0)

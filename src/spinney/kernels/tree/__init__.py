@@ -26,6 +26,7 @@ Files
   scan_logrank       the same for times until an event
   scan_classes       the same, three classes or more
   subsets            subsets of the levels of a category
+  level_means        the same by squared error where nothing is missing: forests of numbers
   category_chance    what such levels gain by chance, by criterion
   random_tests       one drawn test per feature
   small_tests        the same in nodes of few rows
@@ -50,7 +51,7 @@ Who calls whom
         │   ├ scan_many_classes         the same, three classes or more      │
         │   ├ scan_moments              sorted keys, or bins                 │ each takes the best candidate
         │   ├ scan_classes              the same for three classes or more   │ and returns the better one
-        │   ├ subsets                   categories                           │
+        │   ├ subsets, level_means      categories                           │
         │   ├ random_tests              one drawn test per feature           ┘
         │   └ gain_ratio                chooses among the features' candidates
         └ driver.expand                 writes the test

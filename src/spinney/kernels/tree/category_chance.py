@@ -37,6 +37,7 @@ from ..common.category_chance import few_rows, no_chance
 from ..common.criteria import deviation, score_classes, score_moments, times_log
 from ..common.structs import Chance, OpenNode, Rows, Settings
 
+EXACT = 1 << 52  # quotients of whole numbers below, as floats, are rounded by less than their last whole number tells
 NATS = 0.7213475204444817  # half a nat, in bits: 1 / (2 log 2)
 
 
@@ -44,14 +45,18 @@ NATS = 0.7213475204444817  # half a nat, in bits: 1 / (2 log 2)
 def sum_squares(addends: np.ndarray, lo: int, hi: int, centre: int, is_whole: bool, unit: float) -> int:
     """Sum of weight * target**2 over rows lo .. hi, in units: whole numbers, so that their order does not matter."""
     total = np.int64(0)
-    for i in range(lo, hi):
+    for i in range(np.uint64(lo), np.uint64(hi)):
         w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
+        s = addends[TARGET, i]
         if is_whole:  # a row of weight 2 is two rows, to the last bit
-            t = np.float64(addends[TARGET, i] // w - centre)
+            if abs(s) < EXACT and abs(centre) < EXACT:  # floats hold it: their division takes a third of the time
+                t = np.floor(np.float64(s) / np.float64(w)) - np.float64(centre)
+            else:
+                t = np.float64(s // w - centre)
             total += w * np.int64(np.rint(t * t / unit))
         else:
-            s = np.float64(addends[TARGET, i])
-            total += np.int64(np.rint(s * s / np.float64(w) / unit))
+            t = np.float64(s)
+            total += np.int64(np.rint(t * t / np.float64(w) / unit))
     return total
 
 

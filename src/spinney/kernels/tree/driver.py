@@ -90,10 +90,10 @@ def send_absent_left(
         level = np.int64(codes[i, feature]) - 1
         if level >= 0:
             seen[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
-    for level in range(n_levels):
-        bit = np.uint64(1) << np.uint64(level & 63)
-        if seen[level >> 6] & bit == np.uint64(0):
-            subsets[first_word + (level >> 6)] |= bit
+    if n_levels & 63 != 0:  # no bits beyond the last level
+        seen[n_levels >> 6] |= ~np.uint64(0) << np.uint64(n_levels & 63)
+    for w in range((n_levels + 63) >> 6):
+        subsets[first_word + w] |= ~seen[w]
 
 
 @inlined
@@ -218,8 +218,11 @@ def has_one_class(addends: np.ndarray, lo: int, hi: int, n_classes: int) -> bool
 
 
 @inlined
-def has_one_value(truth: np.ndarray, ids: np.ndarray, lo: int, hi: int) -> bool:
+def has_one_value(truth: np.ndarray, rows: Rows, lo: int, hi: int) -> bool:
     """Whether the targets of rows lo .. hi are equal: sums of them are rounded."""
+    ids, addends = rows.ids, rows.addends
+    if len(addends) == 1 and addends[TARGET, lo] != addends[TARGET, hi - 1]:
+        return False  # every weight is 1: equal targets add the same, which is at hand where they are far away
     first = truth[ids[lo]]
     for i in range(np.uint64(lo + 1), np.uint64(hi)):
         if truth[np.uint64(ids[i])] != first:
@@ -239,7 +242,7 @@ def add_node(
     frontier: Frontier,
 ) -> int:
     """Append a node for a branch of the split at hand; return its slot, or -1: size, depth or purity make it a leaf."""
-    ids, state, children = rows.ids, frontier.state, frontier.children
+    state, children = frontier.state, frontier.children
     lo = children.begin[child]
     hi = children.end[child]
     lower = children.lower[child]
@@ -259,7 +262,7 @@ def add_node(
     if settings.is_class:
         if has_one_class(rows.addends, lo, hi, settings.n_classes):
             return np.int64(-1)
-    elif has_one_value(truth, ids, lo, hi):
+    elif has_one_value(truth, rows, lo, hi):
         return np.int64(-1)
     state[N_FREE] -= 1
     slot = frontier.free[state[N_FREE]]

@@ -31,7 +31,7 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.category_chance import less_luck, sum_roots
+from ..common.category_chance import least_luck, less_luck, luck_room, sum_roots
 from ..common.sorting import sort_keys
 from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Settings, Table
 from ..common.ties import bar_above, floor_below
@@ -39,7 +39,7 @@ from .candidates import cut_between, none_better
 from .category_chance import chance_of_numbers
 
 LOW_HALF = 0xFFFFFFFF
-S16, S32 = np.uint64(16), np.uint64(32)
+S16, S32, ONE, TWO = np.uint64(16), np.uint64(32), np.uint64(1), np.uint64(2)
 ROWS_PER_BUCKET = 8
 
 
@@ -132,6 +132,17 @@ def widen(addend: np.uint64) -> np.int64:
 
 
 @inlined
+def join_twins(n: np.uint64, histogram: np.ndarray) -> None:
+    """Add the second n sums of a histogram to the first, and empty them.
+
+    Rows in turns go to two histograms: where many have one code, a sum would wait for the one before it to be stored.
+    """
+    for b in range(n):
+        histogram[b] += histogram[n + b]
+        histogram[n + b] = 0
+
+
+@inlined
 def open_buckets(n_buckets: int, floor: float, weight: int, total: int, histogram: np.ndarray) -> int:
     """Find the buckets that may hold a cut of at least the score `floor`; return how many there are.
 
@@ -195,7 +206,18 @@ def scan_buckets(
         n_buckets = ((highest - lowest) >> drop) + 1
     shift = np.uint64(drop)
     least = np.uint64(lowest)
-    for k in range(np.uint64(n)):
+    rows = np.uint64(n)
+    done = np.uint64(0)
+    if n_buckets <= n >> 2:
+        done = rows & ~ONE
+        twin = np.uint64(n_buckets)
+        for k in range(np.uint64(0), done, TWO):
+            at = (np.uint64(column[k]) - least) >> shift
+            beside = twin + ((np.uint64(column[k + ONE]) - least) >> shift)
+            histogram[at] += widen(np.uint64(np.uint32(addends[k])))
+            histogram[beside] += widen(np.uint64(np.uint32(addends[k + ONE])))
+        join_twins(twin, histogram)
+    for k in range(done, rows):
         histogram[(np.uint64(column[k]) - least) >> shift] += widen(np.uint64(np.uint32(addends[k])))
     # cuts between buckets
     bar = bar_above(top)
@@ -296,7 +318,18 @@ def scan_levels(
     total = totals[S_ALL]
     first = np.uint64(node.lo)
     at = np.uint64(feature)
-    for k in range(np.uint64(node.hi - node.lo)):
+    n = np.uint64(node.hi - node.lo)
+    done = np.uint64(0)
+    if n_codes <= node.hi - node.lo:
+        done = n & ~ONE
+        twin = np.uint64(n_codes + 1)
+        for k in range(np.uint64(0), done, TWO):
+            code = np.uint64(codes[first + k, at])
+            beside = twin + np.uint64(codes[first + k + ONE, at])
+            histogram[code] += widen(np.uint64(np.uint32(addends[k])))
+            histogram[beside] += widen(np.uint64(np.uint32(addends[k + ONE])))
+        join_twins(twin, histogram)
+    for k in range(done, n):
         histogram[np.uint64(codes[first + k, at])] += widen(np.uint64(np.uint32(addends[k])))
     absent = histogram[0]
     histogram[0] = 0
@@ -329,28 +362,38 @@ def scan_levels(
     w_absent = absent >> 32
     s_absent = absent & LOW_HALF
     roots = 0.0
-    chance = chance_of_numbers(
-        n_codes, n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, totals
-    )
+    all_roots = sum_roots(bins, n_bins, BIN_WEIGHT)
+    chance = chance_of_numbers(n_codes, n_bins, all_roots, node, rows, settings, table.xlogx, totals)
+    has_luck = chance.noise > 0.0
+    least = least_luck(chance, weight)
+    room = luck_room(chance, top)
     for b in range(n_bins if absent != 0 else n_bins - 1):
         w_left += bins[BIN_WEIGHT, b]
         left += bins[BIN_SUM, b]
-        roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
         rise, run = score_cut(w_left, left, weight, total)
-        if chance.noise > 0.0 and rise >= floor_below(top) * run:  # else it cannot win, whatever its luck
-            rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
-        if rise > bar * run:
+        spread = 0.0
+        if has_luck:
+            roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
+            spread = roots * (all_roots - roots)
+        may_win = rise >= floor_below(top) * run  # else it cannot, whatever its luck
+        if has_luck and may_win:
+            may_win = rise + room * run >= spread * (least.first + spread * least.second)
+            if may_win:
+                rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
+        if may_win and rise > bar * run:
             top = rise / run
             bar = bar_above(top)
+            room = luck_room(chance, top)
             cut = np.int64(b)
             branch = np.int64(1)
         if absent != 0 and b < n_bins - 1:
             rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
-            if chance.noise > 0.0 and rise >= floor_below(top) * run:
+            if has_luck and rise >= floor_below(top) * run:
                 rise = run * less_luck(rise / run, chance, roots, w_left + w_absent, weight - w_left - w_absent)
             if rise > bar * run:
                 top = rise / run
                 bar = bar_above(top)
+                room = luck_room(chance, top)
                 cut = np.int64(b)
                 branch = np.int64(0)
     if cut >= 0:

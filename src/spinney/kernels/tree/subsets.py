@@ -51,6 +51,7 @@ from ..common.structs import (
 from .candidates import none_better
 from .category_chance import chance_of_classes, chance_of_numbers
 from .given_sums import has_given, list_node_bins
+from .level_means import is_free, scan_level_means
 from .scan_classes import fill_class_sums, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
@@ -284,6 +285,10 @@ def subset_numbers(
     if packed is not None:
         if node.is_packed and settings.missing == LEARNED:
             return scan_levels(best, feature, node, rows, table, settings, scratch)
+    if is_free(settings) and not has_given(scratch.given):
+        is_settled, found = scan_level_means(best, feature, node, rows, table, settings, scratch)
+        if is_settled:
+            return found
     return subset_moments(best, feature, node, rows, table, settings, scratch)
 
 
