@@ -47,17 +47,8 @@ FEW_LEVELS = 16  # ranks are counted, four comparisons at a time by the processo
 MOST_STEPS = 16  # of an insertion for each level; beyond, Shell's sort takes over
 SPAN = 3.0  # mean deviations to either side of the mean that buckets cover; what lies outside falls into the last
 ROOM = 1.0 + 2.0**-30  # for the rounding of a sum over levels
-
-
-def place_bits() -> np.ndarray:
-    """The bit that SEQUENCE, shifted by it, shows in its first six bits."""
-    places = np.zeros(64, np.int64)
-    for bit in range(64):
-        places[((int(SEQUENCE) << bit) & (2**64 - 1)) >> int(SEQUENCE_SHIFT)] = bit
-    return places
-
-
-PLACES = place_bits()
+# the bit that SEQUENCE, shifted by it, shows in its first six bits
+PLACES = np.argsort([((0x03F79D71B4CB0A89 << bit) & (2**64 - 1)) >> 58 for bit in range(64)])
 
 
 # --- The levels of a node -------------------------------------------------------------------------------------------
@@ -158,7 +149,7 @@ def list_summed(feature: int, n_codes: int, node: OpenNode, rows: Rows, histogra
 
 
 @inlined
-def list_levels(feature: int, n_codes: int, node: OpenNode, rows: Rows, scratch: Scratch, levels: LevelScratch) -> int:
+def list_present(feature: int, n_codes: int, node: OpenNode, rows: Rows, scratch: Scratch, levels: LevelScratch) -> int:
     """List the levels of a node in `bins`, in the order of codes; return how many, or -1 where a value is missing."""
     n = node.hi - node.lo
     if n_codes <= CODES_PER_ROW * n:
@@ -390,7 +381,7 @@ def scan_level_means(
     """Best subset by mean target; False where a value is missing, so that the long way must be gone."""
     bins, totals, levels = scratch.bins, scratch.totals, scratch.levels
     n_codes = table.features[N_CODES, feature]
-    n_bins = list_levels(feature, n_codes, node, rows, scratch, levels)
+    n_bins = list_present(feature, n_codes, node, rows, scratch, levels)
     if n_bins < 0:
         return False, best
     totals[N_MISSING] = 0
