@@ -153,6 +153,8 @@ def test_the_plan_counts_rows_that_are_held_out():
         plain, held = (plan.make_plan(kind(n_iter_no_change=n), columns, 10**8, 0, 4 * 10**9) for n in (None, 5))
         room = [found.room + found.held for found in (plain, held)]
         assert room[0] - room[1] > 10**7 * (8 * plain.n_features + 24)
+        whole = kind(n_iter_no_change=5, validation_fraction=np.int64(10**7))  # a number of rows, not a share
+        assert plan.make_plan(whole, columns, 10**8, 0, 4 * 10**9) == held
         more = plan.make_plan(kind(n_iter_no_change=5, validation_fraction=0.5), columns, 10**8, 0, 10**9)
         with pytest.raises(ValueError, match="or fewer rows to validate on"):
             plan.refuse_beyond(more, kind.__name__)

@@ -29,9 +29,7 @@ SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
 LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes and its scores
 HELD_BYTES = 21  # of a row that is held, beside its codes, scores and weight: target, packed sums, node in 1 + 4 bytes
-VALIDATION_BYTES = (
-    40  # of a row that is held out, beside its values and what is predicted: number, target, weight, loss
-)
+VALIDATION_BYTES = 40  # of a row that is held out, beside values and predictions: number, target, weight, loss
 SPARE_BYTES = 48 << 20  # beside what growing is counted to take: what reading has not given back, and chance
 MOST_TOGETHER = 4  # blocks of rows that are one part: more of them do not fit the second cache, and cost no less
 PART_SHARE = 4  # one part of the memory in so many is for parts that are worked on
@@ -222,7 +220,7 @@ def validation_bytes(validation: float | None, n_rows: int, n_features: int, oth
     """Memory of rows that are held out: their values, and other bytes of each."""
     if validation is None:
         return 0
-    n_held = int(validation) if isinstance(validation, int) else math.ceil(validation * n_rows)
+    n_held = int(validation) if isinstance(validation, int | np.integer) else math.ceil(validation * n_rows)
     return n_held * (8 * n_features + VALIDATION_BYTES + others)
 
 
@@ -300,7 +298,6 @@ def plan_levels(
     assert plan.memory is not None
     features = [column for column in columns if column.role == "feature"]
     reading = reading_bytes(len(columns)) + BLOCK_ROWS * count_row_bytes(columns)
-
     judged = validation_bytes(levels.validation, plan.n_rows, plan.n_features, SCORE_BYTES * n_scores)
 
     def grow(n_workers: int, n_blocks: int) -> int:
