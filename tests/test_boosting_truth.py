@@ -21,8 +21,9 @@ from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney._threads import Team
 from spinney._types import THRESHOLD
-from spinney.ensemble.boosting import Boosting
-from spinney.tree.boost import SHARE_CELLS, BoostGrowth, limit_workers
+from spinney.ensemble.boosting import Boosting, count_side_by_side
+from spinney.ensemble.losses import Softmax
+from spinney.tree.boost import SHARE_CELLS, BoostGrowth, BoostParams, limit_workers
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 CLASSES = ["log_loss", "exponential", "four classes"]
@@ -133,6 +134,15 @@ def test_trees_of_a_round_that_grow_side_by_side_are_those_of_one_thread(monkeyp
         assert rounds[-1] == min(n_jobs, 4)
         assert same_forest(model, alone)
         np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
+
+
+@pytest.mark.parametrize(
+    ("options", "n_trees"),
+    [({}, 4), ({"drop_rate": 0.3}, 1), ({"subsample": 0.5, "sampling": "gradient"}, 1), ({"candidates": "hessian"}, 1)],
+    ids=str,
+)
+def test_threads_are_for_trees_that_need_not_wait(options, n_trees):
+    assert count_side_by_side(Softmax(4), BoostParams(**options)) == n_trees
 
 
 @compiled_only

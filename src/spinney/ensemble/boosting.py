@@ -353,10 +353,8 @@ class Boosting(BoostedTrees):
         The trees of the classes do not depend on each other within a round. Where not even the root of one is worth
         sharing out, threads take a tree each.
         """
-        is_plain = self.sampling is None and self.exact is None and self.dropout is None  # nothing goes by trees before
-        if self.team.n_workers == 1 or not (self.growth.is_small and is_plain and isinstance(self.loss, Softmax)):
-            return []
-        return [self.make_side() for _ in range(min(self.team.n_workers, self.loss.n_raw))]
+        n_sides = min(self.team.n_workers, count_side_by_side(self.loss, self.params))
+        return [self.make_side() for _ in range(n_sides)] if n_sides > 1 and self.growth.is_small else []
 
     def make_side(self) -> Boosting:
         """The model as one thread sees it: the same rows, scores and draws, other memory for trees and derivatives."""
@@ -681,6 +679,12 @@ class Boosting(BoostedTrees):
         else:
             mass = np.maximum(np.rint(h * weight * scale), (weight > 0.0).astype(np.float64)).astype(np.int64)
         return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.params.max_bins, self.kernels)
+
+
+def count_side_by_side(loss: Loss, params: BoostParams) -> int:
+    """Trees of a round that may grow at once; 1: each goes by what others leave, or writes where they read."""
+    is_free = params.candidates != "hessian" and params.sampling != "gradient" and params.drop_rate == 0.0
+    return loss.n_raw if is_free and isinstance(loss, Softmax) else 1
 
 
 def leaf_units(sum_g: float, sum_h: float) -> PackedUnits:

@@ -17,7 +17,7 @@ from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
 from spinney._warnings import warn
 from spinney.ensemble import held_out
-from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
+from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints, count_side_by_side
 from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.loss_names import STORED
@@ -338,7 +338,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema = data.table.schema
         has_vectors = self._shares_trees(data.loss)
-        n_trees = 1 if has_vectors or data.loss.name != "log_loss" else data.loss.n_raw  # that may grow side by side
+        n_trees = 1 if has_vectors else count_side_by_side(data.loss, params)
         n_most = effort.count_workers(self.n_jobs, max(len(y) // SHARED_ROWS, n_trees))
         n_workers = limit_workers(n_most, self.n_jobs, len(y), schema.n_features, n_trees)
         constraints = Constraints(
