@@ -55,6 +55,22 @@ FEW_LEVELS = 8  # of a tree that rows go down by codes: to look up 28 values of 
 Y, BASE, LOGS, UNITS, VALUES, LOSS = "y", "base", "logs", "units", "values", "loss"
 
 
+class FindingLargest:
+    """A task that gives a number, of which the largest is asked for."""
+
+    def join(self, a: float, b: float) -> float:
+        """See `tree.levels.Task.join`."""
+        return max(a, b)
+
+
+class Counting:
+    """A task that gives a whole number, which is added up."""
+
+    def join(self, a: int, b: int) -> int:
+        """See `tree.levels.Task.join`."""
+        return a + b
+
+
 # --- Weights --------------------------------------------------------------------------------------------------------
 
 
@@ -64,7 +80,7 @@ def base_of(part: Part, base: Weights) -> Weights:
 
 
 @dataclass(frozen=True)
-class RaiseTask:
+class RaiseTask(FindingLargest):
     """Add the losses to the logarithms of the weights; gives the largest."""
 
     alpha: float
@@ -74,13 +90,9 @@ class RaiseTask:
         logs = part.arrays[LOGS] + self.alpha * part.arrays[LOSS].astype(np.float64, copy=False)
         return {LOGS: logs}, float(logs.max())
 
-    def join(self, a: float, b: float) -> float:
-        """See `tree.levels.Task.join`."""
-        return max(a, b)
-
 
 @dataclass(frozen=True)
-class FactorTask:
+class FactorTask(Counting):
     """Sum of the weights before they are scaled."""
 
     base: Weights
@@ -90,10 +102,6 @@ class FactorTask:
         """Do so."""
         base = base_of(part, self.base)
         return {}, int(weigh(exp(part.arrays[LOGS] - self.largest), weighted_bits(base), base).sum())
-
-    def join(self, a: int, b: int) -> int:
-        """See `tree.levels.Task.join`."""
-        return a + b
 
 
 class UnitSums(NamedTuple):
@@ -187,7 +195,7 @@ def find_routes(tree: Tree, codes: Codes, kernels: Any) -> Routes:
 
 
 @dataclass(frozen=True)
-class MistakeTask:
+class MistakeTask(Counting):
     """Write which rows a tree gets wrong; gives their weight."""
 
     routes: Routes
@@ -198,13 +206,9 @@ class MistakeTask:
         losses = mistakes(predicted, part.arrays[Y].astype(np.int64))
         return {LOSS: losses.astype(np.uint8)}, int(part.arrays[UNITS][losses > 0.0].sum())
 
-    def join(self, a: int, b: int) -> int:
-        """See `tree.levels.Task.join`."""
-        return a + b
-
 
 @dataclass(frozen=True)
-class ErrorTask:
+class ErrorTask(FindingLargest):
     """Write the errors of a tree of numbers; gives the largest."""
 
     routes: Routes
@@ -215,13 +219,9 @@ class ErrorTask:
         errors = find_errors(self.routes.predict(part), part.arrays[Y], self.shift)
         return {LOSS: errors}, float(errors.max())
 
-    def join(self, a: float, b: float) -> float:
-        """See `tree.levels.Task.join`."""
-        return max(a, b)
-
 
 @dataclass(frozen=True)
-class ShareTask:
+class ShareTask(Counting):
     """Write the losses in the place of the errors; gives the sum of weight times loss."""
 
     base: Weights
@@ -234,10 +234,6 @@ class ShareTask:
         losses = share_errors(part.arrays[LOSS].copy(), self.largest, self.loss)
         factor = self.factors.read(part.arrays[LOGS])
         return {LOSS: losses}, int(weigh_losses(losses, factor, self.factors.bits, base_of(part, self.base)).sum())
-
-    def join(self, a: int, b: int) -> int:
-        """See `tree.levels.Task.join`."""
-        return a + b
 
 
 class PartLosses(NamedTuple):
