@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from spinney.scale.store import Store
     from spinney.scale.stored_table import StoredTable
     from spinney.table.binning import Bins
-    from spinney.table.columns import Columns
     from spinney.table.ingest import Table
     from spinney.tree.boost import BoostParams
     from spinney.tree.levels import Engine
@@ -221,8 +220,7 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: BoostingRequ
     def mark_rows() -> str:
         return fingerprint_blocks(table, labels.targets(), model._labels)  # noqa: SLF001
 
-    folder = find_folder(store)
-    return grow_by_levels(model, table, labels, place, request, folder, mark_rows, plan.n_together, columns)
+    return grow_by_levels(model, table, labels, place, request, find_folder(store), mark_rows, plan.n_together)
 
 
 def grow_by_levels(
@@ -234,7 +232,6 @@ def grow_by_levels(
     folder: Path,
     mark_rows: Callable[[], str],
     n_together: int = 1,
-    columns: Columns | None = None,
 ) -> FittedBoosting:
     """Fit a boosted model to rows that are elsewhere.
 
@@ -253,8 +250,6 @@ def grow_by_levels(
         Gives the hash of X and y, for a checkpoint.
     n_together : int
         Blocks of rows that are one part.
-    columns : Columns, optional
-        Of the table, where some of its rows may be held out.
     """
     factors = ClassFactors(labels, getattr(model, "class_weight", None))
     rows, loss = read_rows(factors, model._make_loss, folder, n_together)  # noqa: SLF001
@@ -268,10 +263,10 @@ def grow_by_levels(
         open_rounds(model, data, hashes, None, mark_rows)
         data.exponent = rows.exponent
         sets = [model._read_set(one, data) for one in request.given]  # noqa: SLF001
-        if columns is not None and wants_held_rows(model, has_sets=bool(sets)):
+        if wants_held_rows(model, has_sets=bool(sets)):  # of a table on disk: others were refused
             held = hold_rows_out(factors, data.seed, folder)
             try:
-                sets = [read_held(model, data, held, columns)]
+                sets = [read_held(model, data, held)]
                 rows.close()
                 rows, _ = read_rows(factors, model._make_loss, folder, n_together, held.is_held)  # noqa: SLF001
             finally:
@@ -285,13 +280,14 @@ def grow_by_levels(
         rows.close()
 
 
-def read_held(model: Any, data: BoostingData, held: HeldRows, columns: Columns) -> EvaluationSet:
-    """Rows to evaluate on that were held out; columns: of all rows."""
-    values = held.read_values(cast("StoredTable", data.table))
+def read_held(model: Any, data: BoostingData, held: HeldRows) -> EvaluationSet:
+    """Rows to evaluate on that were held out of a table on disk."""
+    table = cast("StoredTable", data.table)
+    values = held.read_values(table)
     evaluated = EvaluationSet("valid", values, in_units(held.y, data.exponent), held.weight, None)
     if model.scoring == "loss":
         return evaluated
-    X, truth = take_columns(columns, held.rows, None), model._to_truth(held.y)  # noqa: SLF001
+    X, truth = take_columns(table.columns, held.rows, None), model._to_truth(held.y)  # noqa: SLF001
     scored: EvaluationSet = model._with_score(evaluated, X, truth, data)  # noqa: SLF001
     return scored
 

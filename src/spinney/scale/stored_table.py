@@ -94,7 +94,7 @@ class StoredTable(Table):
         super().__init__(schema, columns.n_rows, features)
         self.shelf: DiskShelf | None = shelf
         self.most_workers = most_workers
-        self.batches, self.block_rows = batches, block_rows
+        self.columns, self.batches, self.block_rows = columns, batches, block_rows
 
     def list_inputs(self) -> list[range]:
         """The features of each column: several of a date."""
