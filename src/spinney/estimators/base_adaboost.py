@@ -255,8 +255,9 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         """Members of other kinds take rows."""
         if self.estimator is not None and not grows_in_forests(self.estimator, type(self._default)):
             raise ValueError(
-                f"{type(self).__name__} of {type(self.estimator).__name__} takes rows in memory, and X is a scan: use "
-                "CART trees as members, or read a sample of the rows"
+                f"{type(self).__name__} of this {type(self.estimator).__name__} takes rows in memory, and X is a scan: "
+                "use CART trees as members, without surrogates, linear leaves, or prunings but a number ccp_alpha, or "
+                "read a sample of the rows"
             )
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, tree: Any, *, has_sets: bool) -> AdaBoostData:

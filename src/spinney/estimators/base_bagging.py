@@ -240,8 +240,9 @@ class Bagging(Estimator[FittedBagging]):
             has_trees = is_fast(templates, self._default)
             if is_scanned(X) and not has_trees:
                 raise ValueError(
-                    f"{type(self).__name__} of members other than CART trees takes rows in memory, and X is a scan: "
-                    "use CART trees as members, or read a sample of the rows"
+                    f"{type(self).__name__} of members that no forest has takes rows in memory, and X is a scan: use "
+                    "CART trees as members, without surrogates, linear leaves, or prunings but a number ccp_alpha, or "
+                    "read a sample of the rows"
                 )
             if is_scanned(X):
                 store, plan = open_store(self, X, y, sample_weight, groups)
