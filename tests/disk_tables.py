@@ -2,7 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyarrow import csv, parquet
+
+from spinney.ensemble import forest_levels
+from spinney.scale import plan
 
 LEVELS = ["red", "blue", "green", "violet", ""]
 
@@ -64,3 +68,32 @@ def model_bytes(model, folder):
     path = folder / "model.spn"
     model.save_model(path)
     return path.read_bytes()
+
+
+def with_column(table, name, values):
+    """The same table with other values of a column."""
+    return table.set_column(table.column_names.index(name), name, [values])
+
+
+def clone(model, **more):
+    """A model with the same parameters, and others."""
+    return type(model)(**{**model.get_params(deep=False), **more})
+
+
+def fit_in_memory(model, table, weight=None, **more):
+    """A copy of a model, fitted to a table as if there were memory for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "fits", lambda _: True)
+        return clone(model).fit(*split(table), sample_weight=weight, **more)
+
+
+def note_tops(monkeypatch):
+    """A list that will have, for each tree grown from disk, how many of its nodes passes over the codes have split."""
+    tops, join = [], forest_levels.join_pieces
+
+    def note(top, pieces, scale):
+        tops.append(sum(node.state == "split" for node in top.top))
+        return join(top, pieces, scale)
+
+    monkeypatch.setattr(forest_levels, "join_pieces", note)
+    return tops

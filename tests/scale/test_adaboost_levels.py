@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 import spinney
-from disk_tables import make_table, model_bytes, split
+from disk_tables import clone, fit_in_memory, make_table, model_bytes, note_tops, split, with_column
 from spinney import AdaBoostClassifier, AdaBoostRegressor, CARTClassifier, CARTRegressor
-from spinney.ensemble import forest_levels
 from spinney.ensemble.adaboost import AdaBoost
 from spinney.ensemble.adaboost_levels import LevelFitter
 from spinney.ensemble.forest_levels import TopBudget
@@ -69,33 +68,17 @@ def room(monkeypatch):
     return budget
 
 
-def clone(model, **more):
-    return type(model)(**{**model.get_params(deep=False), **more})
-
-
-def fit_in_memory(model, table, weight=None, **more):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "fits", lambda _: True)
-        return clone(model).fit(*split(table), sample_weight=weight, **more)
-
-
 def scan(table, weight=None, **more):
     more = {"drop": ["w", "g"], "block_rows": 4096, **more}
     if weight is not None:
-        table = table.set_column(table.column_names.index("w"), "w", [weight])
+        table = with_column(table, "w", weight)
         more |= {"weight": "w", "drop": ["g"]}
     return Scan(table, "y", memory=10**9, **more)
 
 
 @pytest.mark.parametrize(("model", "target"), CASES, ids=str)
 def test_boosting_from_disk_is_that_of_the_table(model, target, room, tmp_path, monkeypatch):  # noqa: ARG001
-    tops, join = [], forest_levels.join_pieces
-
-    def note(top, pieces, scale):
-        tops.append(sum(node.state == "split" for node in top.top))
-        return join(top, pieces, scale)
-
-    monkeypatch.setattr(forest_levels, "join_pieces", note)
+    tops = note_tops(monkeypatch)
     table = make_table(9000, target=target)
     expected = fit_in_memory(model, table)
     found = clone(model).fit(scan(table))

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import spinney
-from disk_tables import make_table, model_bytes, split
-from spinney.ensemble import forest_levels
+from disk_tables import clone, fit_in_memory, make_table, model_bytes, note_tops, with_column
 from spinney.ensemble.forest_levels import LevelForest, TopBudget
 from spinney.estimators import bags_on_disk
 from spinney.scale import plan, row_files
@@ -64,34 +63,14 @@ def room(monkeypatch):
     return budget
 
 
-def clone(model):
-    return type(model)(**model.get_params(deep=False))
-
-
-def fit_in_memory(model, table, weight=None, **more):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "fits", lambda _: True)
-        return clone(model).fit(*split(table), sample_weight=weight, **more)
-
-
 def scan(table, **more):
     return Scan(table, "y", memory=10**9, block_rows=4096, **{"drop": ["w", "g"], **more})
-
-
-def with_column(table, name, values):
-    return table.set_column(table.column_names.index(name), name, [values])
 
 
 @NO_VOTES
 @pytest.mark.parametrize(("model", "target"), CASES, ids=str)
 def test_a_forest_grown_from_disk_is_that_of_the_table(model, target, room, tmp_path, monkeypatch):  # noqa: ARG001
-    tops, join = [], forest_levels.join_pieces
-
-    def note(top, pieces, scale):
-        tops.append(sum(node.state == "split" for node in top.top))
-        return join(top, pieces, scale)
-
-    monkeypatch.setattr(forest_levels, "join_pieces", note)
+    tops = note_tops(monkeypatch)
     table = make_table(9000, target=target)
     expected = model_bytes(fit_in_memory(model, table), tmp_path)
     assert model_bytes(clone(model).fit(scan(table)), tmp_path) == expected
