@@ -147,6 +147,16 @@ def test_a_checkpoint_with_rows_held_out_goes_on(tmp_path):
     assert model_bytes(model, tmp_path) == expected
 
 
+@pytest.mark.parametrize("kind", [spinney.GradientBoostingClassifier, spinney.AdaBoostClassifier])
+def test_rows_that_are_given_are_not_held_out_besides(kind, monkeypatch):
+    table, make, shares = make_table(200), Scan.plan, []
+    monkeypatch.setattr(Scan, "plan", lambda self, model: shares.append(model.validation_fraction) or make(self, model))
+    for rows in ({"X_val": Scan(table, "y")}, {}):
+        model = kind(n_estimators=1, n_iter_no_change=5).fit(Scan(table, "y"), **rows)
+        assert model.validation_fraction == 0.1
+    assert shares == [None, 0.1]
+
+
 def test_the_plan_counts_rows_that_are_held_out():
     columns = list(Scan(make_table(50), "y").read()._layout.columns)
     for kind in (spinney.GradientBoostingClassifier, spinney.AdaBoostClassifier):

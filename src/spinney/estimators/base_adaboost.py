@@ -195,7 +195,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         has_trees = grows_in_forests(template.estimator, type(self._default))
         given = [self._open_set(rows) for rows in given]
         if is_scanned(X):
-            store, how = open_store(self, X, y, sample_weight)
+            store, how = open_store(self, X, y, sample_weight, has_sets=bool(given))
             if how.by_levels:
                 self._fitted = DiskRounds(self, template, store, how).run(given)
                 return self

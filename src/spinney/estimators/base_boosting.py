@@ -172,7 +172,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         given, rule, callbacks = request.given, request.rule, request.callbacks
         rows = GivenRows(X, y, sample_weight)
         if is_scanned(X):
-            store, plan = open_store(self, X, y, sample_weight)
+            store, plan = open_store(self, X, y, sample_weight, has_sets=bool(given))
             if plan.by_levels:
                 self._fitted = fit_by_levels(self, store, plan, request)
                 self.n_outputs_ = 1

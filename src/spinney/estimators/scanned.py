@@ -41,14 +41,23 @@ def unpack(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: An
     return give_rows(*open_store(estimator, X, y, sample_weight, groups))
 
 
-def open_store(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> tuple[Store, FitPlan]:
-    """The table on disk that a scan or store stands for, and how an estimator is fitted to it; see `unpack`."""
+def open_store(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, has_sets: bool = False
+) -> tuple[Store, FitPlan]:
+    """The table on disk that a scan or store stands for, and how an estimator is fitted to it; see `unpack`.
+
+    has_sets: whether rows to evaluate on are given, so that none are held out, which the plan would count.
+    """
     given = {"y": y, "sample_weight": sample_weight, "groups": groups}
     extra = [name for name, value in given.items() if value is not None]
     if extra:
         raise ValueError(f"X is a {type(X).__name__.lower()}, which names its columns itself: leave out {extra[0]}")
     estimator._refuse_scan()  # noqa: SLF001
     name = type(estimator).__name__
+    if has_sets:
+        planned = object.__new__(type(estimator))  # `copy.copy` would go by the text of a model file
+        vars(planned).update(vars(estimator), validation_fraction=None)
+        estimator = planned
     refuse_beyond(X.plan(estimator), name)  # before anything is read, where the source tells how many rows it has
     store = open_rows(X, name)
     plan = store.plan(estimator)
