@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import spinney
 from disk_tables import clone, fit_in_memory, make_table, model_bytes, note_tops, split, with_column
-from spinney import AdaBoostClassifier, AdaBoostRegressor, CARTClassifier, CARTRegressor
+from spinney import AdaBoostClassifier, AdaBoostRegressor, BaggingClassifier, CARTClassifier, CARTRegressor
 from spinney.ensemble.adaboost import AdaBoost
 from spinney.ensemble.adaboost_levels import LevelFitter
 from spinney.ensemble.forest_levels import TopBudget
@@ -274,6 +274,17 @@ def test_what_needs_rows_in_memory_is_named(tree, named):
     model = AdaBoostClassifier(CARTClassifier(**tree), **FEW)
     with pytest.raises(ValueError, match=rf"or change {named}, which needs the rows in memory"):
         model.fit(Scan(make_table(90_000), "y", drop=["w", "g"], memory=10**8))
+
+
+@pytest.mark.parametrize("kind", [AdaBoostClassifier, BaggingClassifier])
+@pytest.mark.parametrize("tree", [{"max_bins": None}, {"max_depth": "z"}, {"max_features": "zz"}, {"criterion": "q"}])
+def test_a_parameter_of_the_trees_that_is_wrong_is_told_as_in_memory(kind, tree):
+    model, table = kind(CARTClassifier(**tree), n_estimators=2), make_table(30)
+    with pytest.raises(ValueError, match=f"The '{next(iter(tree))}' parameter of CARTClassifier must be") as expected:
+        clone(model).fit(*split(table))
+    with pytest.raises(type(expected.value)) as found:
+        clone(model).fit(scan(table))
+    assert str(found.value).split("among")[0] == str(expected.value).split("among")[0]  # names have no order
 
 
 def test_members_of_other_kinds_are_refused():

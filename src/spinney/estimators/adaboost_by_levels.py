@@ -66,6 +66,7 @@ def plan_adaboost(model: Any) -> TopGrowing:
     tree = model._default if model.estimator is None else model.estimator  # noqa: SLF001
     if not grows_in_forests(tree, type(model._default)):  # noqa: SLF001
         return TopGrowing(partial(count_features, None), 0, gap="estimator")
+    tree._validate_params()  # noqa: SLF001
     gap = find_tree_gap(tree)
     if gap is not None:
         gap = f"{gap} of its trees"

@@ -34,6 +34,7 @@ def plan_bags(model: Any) -> TopGrowing:
     tree = templates[0].estimator
     if not is_fast(templates, model._default):  # noqa: SLF001
         return plan_trees(model, partial(count_features, None), 0, "estimator")
+    tree._validate_params()  # noqa: SLF001
     return plan_trees(
         model, partial(count_features, tree.max_features), int(tree.max_bins), find_bagging_gap(model, tree)
     )
