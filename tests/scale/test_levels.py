@@ -168,6 +168,9 @@ def test_the_plan_counts_rows_that_are_held_out():
         more = plan.make_plan(kind(n_iter_no_change=5, validation_fraction=0.5), columns, 10**8, 0, 10**9)
         with pytest.raises(ValueError, match="or fewer rows to validate on"):
             plan.refuse_beyond(more, kind.__name__)
+    many = spinney.AdaBoostRegressor(n_estimators=500, n_iter_no_change=5)  # whose predictions are all kept
+    with pytest.raises(ValueError, match="or fewer rows to validate on"):
+        plan.refuse_beyond(plan.make_plan(many, columns, 10**8, 0, 10**9), "AdaBoostRegressor")
 
 
 @pytest.mark.usefixtures("_from_disk")

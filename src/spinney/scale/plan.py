@@ -283,7 +283,8 @@ def choose_way(
         tops = plan_tops(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
         least = tops.peak_bytes or 0
         is_more = least > (plan.memory or 0) and least > (plan.peak_bytes or 0)
-        return plan if is_more else tops  # blocks and nodes of a small table may take more than all of it
+        # blocks and nodes of a small table may take more than all of it; rows to validate on are named where they may
+        return plan if is_more and levels.validation is None else tops
     return plan_levels(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
 
 
