@@ -411,7 +411,7 @@ class BoostGrowth(BoostMemory):
     @property
     def is_small(self) -> bool:
         """Whether not even the root is worth sharing out."""
-        return self.n_rows * self.n_summed < SHARE_CELLS
+        return is_small(self.n_rows, self.n_summed)
 
     def take_rows(self, bins: Bins, sums: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
         """Take the codes of a table, with memory for the packed sums of its rows, and their numbers."""
@@ -609,8 +609,12 @@ def limit_workers(n_workers: int, n_jobs: int | None, n_rows: int, n_summed: int
     Two threads took 1.16 x the CPU time of one on adult, 1.3 x in one-hot columns. n_summed: features, those that share
     a byte being one; n_trees: of a round, which may grow side by side.
     """
-    is_small = n_rows * n_summed < SHARE_CELLS
-    return min(n_workers, n_trees) if n_jobs is None and is_small else n_workers
+    return min(n_workers, n_trees) if n_jobs is None and is_small(n_rows, n_summed) else n_workers
+
+
+def is_small(n_rows: int, n_summed: int) -> bool:
+    """Whether so many rows of so many bytes are not worth waking threads for, so that not even a root is shared out."""
+    return n_rows * n_summed < SHARE_CELLS
 
 
 def bag_size(share: float, n_rows: int) -> int:
