@@ -1,11 +1,25 @@
 """Dask collections for tests: frames cut anywhere, with empty partitions and other dictionaries of categories."""
 
+import contextlib
 import time
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from dask.dataframe.utils import clear_known_categories
+from distributed import Client, LocalCluster
+
+
+@contextlib.contextmanager
+def open_client(n_workers):
+    """A client of so many workers of one thread, in this process, whatever memory they have."""
+    with (
+        dask.config.set({"distributed.worker.memory.terminate": False}),
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
 
 
 def make_frame(n_rows, seed=0):

@@ -1,12 +1,15 @@
 """Tables for tests of scans and stores: in memory, as files of every kind, and the bytes of a model fitted on them."""
 
+import errno
+import os
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
 from spinney.ensemble import forest_levels
-from spinney.scale import plan
+from spinney.scale import plan, row_files
 
 LEVELS = ["red", "blue", "green", "violet", ""]
 
@@ -97,3 +100,15 @@ def note_tops(monkeypatch):
 
     monkeypatch.setattr(forest_levels, "join_pieces", note)
     return tops
+
+
+def fill_disk(monkeypatch, name):
+    """Have the disk be full whenever rows of the file of this name are written."""
+    write = row_files.RowFiles._write_at
+
+    def fill(self, file, view, at):
+        if self.files.get(name, (None,))[0] is file:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, file, view, at)
+
+    monkeypatch.setattr(row_files.RowFiles, "_write_at", fill)

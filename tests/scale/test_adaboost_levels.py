@@ -1,8 +1,5 @@
 """AdaBoost grown from disk is that of the table in memory, byte for byte: any weights, any room for nodes."""
 
-import errno
-import os
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,13 +8,13 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 import spinney
-from disk_tables import clone, fit_in_memory, make_table, model_bytes, note_tops, split, with_column
+from disk_tables import clone, fill_disk, fit_in_memory, make_table, model_bytes, note_tops, split, with_column
 from spinney import AdaBoostClassifier, AdaBoostRegressor, BaggingClassifier, CARTClassifier, CARTRegressor
 from spinney.ensemble.adaboost import AdaBoost
 from spinney.ensemble.adaboost_levels import LevelFitter
 from spinney.ensemble.forest_levels import TopBudget
 from spinney.estimators import adaboost_by_levels
-from spinney.scale import plan, row_files
+from spinney.scale import plan
 from spinney.scale.scan import Scan
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
@@ -234,14 +231,7 @@ def test_a_full_disk_is_told(name, room, tmp_path, monkeypatch):
     kind = AdaBoostRegressor if name == "values" else AdaBoostClassifier
     model = kind(CARTClassifier(max_depth=3) if name == "codes" else None, **FEW)
     store = scan(make_table(5000, target=target), make_weights("whole", 5000)).store(tmp_path / "t.codes")
-    write = row_files.RowFiles._write_at
-
-    def fill(self, file, view, at):
-        if self.files.get(name, (None,))[0] is file:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(self, file, view, at)
-
-    monkeypatch.setattr(row_files.RowFiles, "_write_at", fill)
+    fill_disk(monkeypatch, name)
     store.memory = 10**9
     with pytest.raises(OSError, match="choose a disk with more room") as caught:
         model.fit(store)

@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 
 import spinney
-from dask_tables import FEATURES, count_keys, cut_frame, make_frame
+from dask_tables import FEATURES, count_keys, cut_frame, make_frame, open_client
 from disk_tables import model_bytes
 from spinney.scale.cluster import workers
 from time_limits import limited
@@ -31,11 +31,7 @@ def time_limit():
 @pytest.fixture(scope="module")
 def client():
     """Two workers of one thread, in this process."""
-    with (
-        dask.config.set({"distributed.worker.memory.terminate": False}),
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with open_client(2) as client:
         yield client
 
 

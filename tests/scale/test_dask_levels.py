@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 
 import spinney
-from dask_tables import FEATURES, count_keys, cut_frame, make_frame
+from dask_tables import FEATURES, count_keys, cut_frame, make_frame, open_client
 from dask_troubles import TROUBLES, TTL, Trouble, die_in_step, quiet_dask, take_chunk
 from disk_tables import model_bytes
 from spinney.scale.cluster import level_parts
@@ -57,11 +57,7 @@ def quiet():
 @pytest.fixture(scope="module")
 def client():
     """Three workers, in this process."""
-    with (
-        dask.config.set({"distributed.worker.memory.terminate": False}),
-        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with open_client(3) as client:
         yield client
 
 

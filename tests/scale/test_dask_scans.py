@@ -7,12 +7,11 @@ import dask
 import numpy as np
 import pyarrow as pa
 import pytest
-from distributed import Client, LocalCluster
 from pyarrow import parquet
 from sklearn.base import clone
 
 import spinney
-from dask_tables import count_keys
+from dask_tables import count_keys, open_client
 from disk_tables import make_table, model_bytes, split, write_parts
 from spinney.scale.cluster.file_rows import list_pieces, read_piece
 from spinney.scale.scan import Scan
@@ -36,11 +35,7 @@ def time_limit():
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        dask.config.set({"distributed.worker.memory.terminate": False}),
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with open_client(2) as client:
         yield client
 
 

@@ -1,8 +1,5 @@
 """Forests grown from disk are those of the table in memory, byte for byte, however little room nodes have."""
 
-import errno
-import os
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import spinney
-from disk_tables import clone, fit_in_memory, make_table, model_bytes, note_tops, with_column
+from disk_tables import clone, fill_disk, fit_in_memory, make_table, model_bytes, note_tops, with_column
 from spinney.ensemble.forest_levels import LevelForest, TopBudget
 from spinney.estimators import bags_on_disk
-from spinney.scale import plan, row_files
+from spinney.scale import plan
 from spinney.scale.scan import Scan
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
@@ -243,14 +240,7 @@ def test_a_checkpoint_goes_on_from_disk(room, tmp_path, monkeypatch):  # noqa: A
 @pytest.mark.parametrize("name", ["truth", "codes", "count"])
 def test_a_full_disk_is_told(name, room, tmp_path, monkeypatch):  # noqa: ARG001
     store = scan(make_table(5000)).store(tmp_path / "t.codes")
-    write = row_files.RowFiles._write_at
-
-    def fill(self, file, view, at):
-        if self.files.get(name, (None,))[0] is file:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(self, file, view, at)
-
-    monkeypatch.setattr(row_files.RowFiles, "_write_at", fill)
+    fill_disk(monkeypatch, name)
     store.memory = 10**9
     with pytest.raises(OSError, match="choose a disk with more room") as caught:
         FOREST(**FEW).fit(store)
