@@ -104,6 +104,7 @@ TARGET, WEIGHT, SQUARE = range(3)  # class, or weighted target; weight; weighted
 # features (int64)
 N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET, IS_LISTED, IS_BINNED = range(6)
 FEATURE_ROWS = 6  # code c of feature j has its values at OFFSET + c - 1; a binned feature has several behind some codes
+NUMBER = FEATURE_ROWS  # what the table calls a feature of CART, forests and extra-trees, see `table.flags`: a last row
 
 # edges (float64): lowest and highest value behind each code
 LOW, HIGH = range(2)

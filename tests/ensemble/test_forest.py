@@ -55,7 +55,7 @@ def test_trees_do_not_depend_on_whose_memory_they_use(estimator, n_classes, para
     X, y = draw_table(n_classes)
     estimator(n_estimators=2, random_state=0, **params).fit(X, y)
     [(growth, kernels)] = growths
-    control, bench = np.zeros(CONTROL_SIZE, np.int64), Workbench(kernels)
+    control, bench = np.zeros(CONTROL_SIZE, np.int64), Workbench(growth.plan, kernels)
     made, held = [], module.Growth.allocate
     monkeypatch.setattr(module.Growth, "allocate", lambda self, *args: made.append(1) or held(self, *args))
     n_made = 0

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney._criteria import GAIN_RATIO
 from spinney._jit import SameTypes
 from spinney._threads import run_tasks
-from spinney._types import ROW
+from spinney._types import ROW, SURROGATE
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights, weigh_labels
+from spinney.table.flags import Packing, pack_flags, whole_codes
 from spinney.table.row_sums import sum_products_of
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import FIRST_NODES, GrowParams, Growth
@@ -133,12 +135,13 @@ def find_leaves_out_of_bag(plan: Plan, number: int, tree: Tree, kernels: Any) ->
 
 
 class Workbench:
-    """What the trees of a forest share: memory of those that are finished, and kernels whose arguments are known.
+    """What the trees of a forest share: rows that are short, memory of finished trees, kernels of known arguments.
 
     Any thread may use it: taking and giving back are single steps.
     """
 
-    def __init__(self, kernels: Any) -> None:
+    def __init__(self, plan: Plan, kernels: Any) -> None:
+        self.rows, self.packing = pack_rows(plan)
         self.grow = SameTypes(kernels.tree.driver.grow)
         self.fill = SameTypes(kernels.tree.node_stats.fill_tree)
         self.finished: list[Growth] = []
@@ -155,6 +158,17 @@ class Workbench:
         self.finished.append(growth)
 
 
+def pack_rows(plan: Plan) -> tuple[NDArray[np.uint16], Packing]:
+    """The rows that trees grow on: flags are bits where a search can read them, in an order that is drawn."""
+    params, target, n_features = plan.params, plan.target, plan.codes.n_features
+    is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
+    has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
+    is_plain = params.missing != SURROGATE and not params.has_random_tests
+    if is_shuffled and has_sums and is_plain and target.n_classes <= len(plan.codes.rows):
+        return pack_flags(plan.codes)
+    return plan.codes.rows, whole_codes(n_features)
+
+
 def grow_bag(
     plan: Plan,
     tree: int,
@@ -168,9 +182,10 @@ def grow_bag(
     rows = np.flatnonzero(counts != 0)  # of integers it takes three times as long
     weights, target = weigh_bag(plan, rows, counts.take(rows))
     like = None if bench is None else bench.take()
-    codes = plan.codes._replace(rows=take_codes(plan.codes.rows, rows, None if like is None else like.codes))
-    seed = member_key(plan.seed, tree)
-    growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, rows.astype(ROW), room, seed, like)
+    whole, packing = (plan.codes.rows, None) if bench is None else (bench.rows, bench.packing)
+    codes = plan.codes._replace(rows=take_codes(whole, rows, None if like is None else like.codes))
+    ids, seed = rows.astype(ROW), member_key(plan.seed, tree)
+    growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, ids, room, seed, like, packing)
     growth.control = control
     if bench is not None:
         growth.grow_alike, growth.fill_alike = bench.grow, bench.fill
@@ -351,7 +366,7 @@ class ForestGrowth:
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees, but for those that it began with."""
         self.parts = ForestParts(n_trees)
-        self.bench = Workbench(kernels)
+        self.bench = Workbench(self.plan, kernels)
         n_begun = 0 if self.begun is None else len(self.begun)
         for tree in self.begun or ():
             self.parts.add(tree)

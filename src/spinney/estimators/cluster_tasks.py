@@ -184,7 +184,7 @@ def grow_range(sown: Sown, part: tuple[int, int]) -> list[SentTree]:
     """Grow trees first .. last, by one thread: there are as many tasks as threads."""
     first, last = part
     growth, compiled = take_growth(sown)
-    growth.bench = Workbench(compiled)
+    growth.bench = Workbench(growth.plan, compiled)
     control = np.zeros(CONTROL_SIZE, np.int64)
     sent = []
     for t in range(first, last):

@@ -40,6 +40,7 @@ from spinney._types import (
     N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
+    NUMBER,
     POISSON,
     ROW,
     SMALL_SHIFT,
@@ -70,6 +71,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
+from spinney.table.flags import Packing, whole_codes
 from spinney.tree.answers import fill_hazards, fill_labels
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
@@ -173,12 +175,12 @@ class Traits(NamedTuple):
     has_categories: bool
     has_listed: bool
     has_monotone: bool
-    n_levels: NDArray[np.int32]  # of each feature, 0 for numbers
+    n_levels: NDArray[np.int32]  # of each feature of the table, 0 for numbers
 
 
 def tell_traits(features: NDArray[np.int64]) -> Traits:
     """Look at the features of a table."""
-    n_levels = count_levels(features)
+    n_levels = count_levels(features)[np.argsort(features[NUMBER], kind="stable")]
     return Traits(
         n_features=features.shape[1],
         most_codes=int(features[N_CODES].max(initial=1)),
@@ -334,6 +336,8 @@ class Growth(Driven):
     like : Growth, optional
         A tree of the same table, parameters and kernels that is finished: its memory is used again, and what the table
         says is not asked for twice. Trees of a hundred nodes took more time to be set up than to be grown.
+    packing : Packing, optional
+        How features stand in the rows of `codes`, which are those of the table otherwise; None: each has codes.
     """
 
     table: Table
@@ -351,20 +355,23 @@ class Growth(Driven):
         room: int = FIRST_NODES,
         seed: int | None = None,
         like: Growth | None = None,
+        packing: Packing | None = None,
     ) -> None:
         self.kernels = kernels
         self.params = params
         self.target = target
         self.weights = weights
         if like is None:
-            self.features = codes.features.copy()
+            self.packing = whole_codes(codes.n_features) if packing is None else packing
+            self.features = np.vstack([codes.features, np.arange(codes.n_features)])[:, self.packing.number]
             is_numeric = self.features[IS_CATEGORICAL] == 0
             self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
+            self.features[IS_LISTED, self.packing.n_coded :] = 0
             if monotone is not None:
-                self.features[MONOTONE] = monotone
+                self.features[MONOTONE] = monotone[self.packing.number]
             self.traits = tell_traits(self.features)
         else:
-            self.features, self.traits = like.features, like.traits
+            self.features, self.traits, self.packing = like.features, like.traits, like.packing
         if like is None or like.weights[1:6] != weights[1:6]:
             xlogx, self.table_bits = entropy_table(params.criterion, weights)
         else:
@@ -393,7 +400,7 @@ class Growth(Driven):
         self.n_held = len(codes.rows) + (len(codes.rows) >> 5 if self.is_bag else 0)
         self.lists = self.make_lists()
         is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
-        self.ahead = make_ahead(codes.rows, self.n_held, self.settings, is_read=is_read)
+        self.ahead = make_ahead(codes.rows, self.packing, self.n_held, self.settings, is_read=is_read)
         self.scratch = self.make_scratch(self.n_held)
 
     def take_memory(self, like: Growth, n_rows: int) -> bool:
@@ -451,7 +458,7 @@ class Growth(Driven):
             medians = make_medians(self.target, self.settings.most_listed, n_rows, n_codes)
         has_extra = self.settings.is_ratio or self.params.missing == SURROGATE
         return Scratch(
-            permutation=np.arange(n_features, dtype=np.int64),
+            permutation=self.packing.place,
             places=np.zeros(n_features, np.int64),
             keys=np.empty((2, n_keys), np.uint32 if is_moments else np.uint64),
             counts=np.empty(MOST_BUCKETS, np.int32),

@@ -33,6 +33,7 @@ from spinney.kernels.common.structs import (
     Settings,
 )
 from spinney.table.fixed_point import Target
+from spinney.table.flags import Packing
 
 MAX_SUMS = 1 << 26
 AHEAD_FEATURES = 8  # whose codes a large node fetches at once
@@ -129,12 +130,16 @@ def enlarge_frontier(frontier: Frontier) -> Frontier:
 
 
 def make_ahead(
-    codes: NDArray[np.uint16], n_held: int, settings: Settings, *, is_read: bool
-) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-    """Room for the codes that large nodes fetch before they try features, see `Rows`; is_read: by a search."""
+    codes: NDArray[np.uint16], packing: Packing, n_held: int, settings: Settings, *, is_read: bool
+) -> tuple[NDArray[np.uint16], NDArray[np.int64], NDArray[np.uint64]]:
+    """The last arrays of `Rows`: room for codes that large nodes fetch, and for flags that vary.
+
+    is_read: whether a search reads what was fetched.
+    """
     is_large = is_read and settings.is_shuffled and codes.nbytes > AHEAD_BYTES
     shape = n_held if is_large else 1, min(settings.n_try, AHEAD_FEATURES)
-    return np.empty(shape, CODE), np.full(codes.shape[1], -1, np.int64)
+    n_words = (len(packing.number) - packing.n_coded + 63) // 64
+    return np.empty(shape, CODE), np.full(packing.n_coded, -1, np.int64), np.zeros(n_words, np.uint64)
 
 
 def make_medians(target: Target, most_listed: int, n_rows: int, n_codes: int) -> MedianScratch:

@@ -73,7 +73,7 @@ class Table(NamedTuple):
     Life: tree; Python makes it, `edges` and `truth` are the fit's, kernels only read.
     """
 
-    features: NDArray[np.int64]  # (FEATURE_ROWS, n_features): number of codes, kind, constraint, ...; see `_types`
+    features: NDArray[np.int64]  # (FEATURE_ROWS + 1, n_features): number of codes, kind, ..., NUMBER; see `_types`
     edges: NDArray[np.float64]  # (2, n_values): lowest and highest value behind each code of each feature
     truth: NDArray[np.float64]  # (n_rows of the table,): targets by id, not moved with the rows
     xlogx: NDArray[np.int64]  # (total weight + 2,): k log2 k in fixed point; (1,): logarithms are computed
@@ -97,13 +97,14 @@ class Rows(NamedTuple):
     Life: tree; Python fills it, kernels move the rows.
     """
 
-    codes: NDArray[np.uint16]  # (n_rows, stride): codes of the features, padded to whole words; 0: missing
+    codes: NDArray[np.uint16]  # (n_rows, stride): codes of the features, padded to whole words, then bits; 0: missing
     words: NDArray[np.uint64]  # (n_rows, stride / 4): the same memory, eight bytes at a time
     addends: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
     ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
     lists: Lists  # sorted lists of the subtree at hand
     ahead: NDArray[np.uint16]  # (n_rows, or 1: not wanted; a few): codes of the node at hand, see `tree.feature_order`
-    ahead_of: NDArray[np.int64]  # (n_features,): the column of `ahead` that holds a feature; -1: none
+    ahead_of: NDArray[np.int64]  # (n_coded,): the column of `ahead` that holds a feature with codes; -1: none
+    varying: NDArray[np.uint64]  # (words of bits,): flags that vary in the node at hand, see `tree.flags`
 
 
 class Nodes(NamedTuple):

@@ -34,6 +34,7 @@ from spinney._types import (
     N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
+    NUMBER,
     S_ALL,
     STOPPED,
     SUBSET,
@@ -197,7 +198,7 @@ def expand(
         parts = Parts(node, feature, lo, middle, end, hi, w_left, w_right)
         middle = place_by_surrogates(parts, rows, table, settings, nodes, frontier, scratch, scratch.extra)
         end = hi
-    nodes.test[node] = pack_test(feature, missing, kind)
+    nodes.test[node] = pack_test(table.features[NUMBER, feature], missing, kind)
     nodes.first_child[node] = frontier.state[N_NODES]
     nodes.cut_value[node] = frontier.cut_value[slot]
     bound_children(slot, middle, end, value_left, value_right, table, nodes, frontier)

@@ -74,7 +74,7 @@ def fetch_codes(
     while n < most and n_drawn < len(permutation):
         feature = draw_feature(permutation, places, n_drawn, draw_key)
         n_drawn += 1
-        if constant & constant_bit(feature) == 0:
+        if feature < len(ahead_of) and constant & constant_bit(feature) == 0:  # flags are read from their words
             ahead_of[feature] = n
             n += 1
     first = np.uint64(lo)
@@ -83,7 +83,7 @@ def fetch_codes(
         last = min(first + np.uint64(BLOCK_ROWS), end)
         for k in range(n_drawn):  # drawn features stand at the head of the permutation
             feature = np.uint64(permutation[k])
-            if ahead_of[feature] >= 0:
+            if feature < np.uint64(len(ahead_of)) and ahead_of[feature] >= 0:
                 at = np.uint64(ahead_of[feature])
                 for i in range(first, last):
                     ahead[i - np.uint64(lo), at] = codes[i, feature]

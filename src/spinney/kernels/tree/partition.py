@@ -21,6 +21,7 @@ from spinney._types import THRESHOLD
 
 from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
+from .flags import bit_of, is_flag, word_of
 
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
@@ -73,7 +74,15 @@ def partition(
     n_behind = np.uint64(0)
     n_front = np.uint64(0)
     column = np.uint64(test.feature)
-    if kind == THRESHOLD and last == 1:
+    if is_flag(test.feature, rows):
+        at, bit = word_of(test.feature, rows), bit_of(test.feature, rows)
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            is_behind = (rows.words[i, at] >> bit) & ONE
+            moves[0, n_behind] = i
+            moves[1, n_front] = i
+            n_behind += is_behind
+            n_front += ONE - is_behind
+    elif kind == THRESHOLD and last == 1:
         absent = np.uint64(missing >= 1)
         for i in range(np.uint64(lo), np.uint64(hi)):
             code = np.int64(codes[i, column])

@@ -52,6 +52,7 @@ from ..common.structs import (
 from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between, none_better
 from .feature_order import source_of
+from .flags import fill_flag_histogram, is_flag
 from .given_sums import has_given
 
 LARGE_MASK = 0xFFFFFFFF
@@ -217,6 +218,10 @@ def fill_histogram(
     0: a code's classes add up to its rows.
     """
     addends = rows.addends
+    if is_flag(feature, rows):
+        fill_flag_histogram(node, feature, n_classes, rows, histogram)
+        take_missing_sums(node, n_classes, len(addends) == 1, histogram, sums, totals)
+        return
     codes, begin, column = source_of(feature, node.lo, rows)
     lo = np.uint64(node.lo)
     first = np.uint64(begin)

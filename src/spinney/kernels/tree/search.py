@@ -85,6 +85,7 @@ from .feature_order import (
     restore_order,
     source_of,
 )
+from .flags import code_at, find_varying, is_even, is_flag, list_flag_bins, scan_packed_flag
 from .gain_ratio import pick_ratio, propose, split_information
 from .given_sums import has_given, is_lacking, list_node_bins, total_classes, total_moments
 from .medians import open_medians
@@ -124,13 +125,17 @@ def scan_numeric(
     n_codes = features[N_CODES, feature]
     if packed is not None:
         if node.is_packed:
+            if is_flag(feature, rows):
+                return scan_packed_flag(best, feature, node, rows, scratch, scratch.classes)
             codes, first, at = source_of(feature, lo, rows)
             lowest, highest = load_column(codes, first, first + hi - lo, at, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
                 return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.histogram)
     is_listed = node.list_lo >= 0 and features[IS_LISTED, feature] != 0
-    if has_given(scratch.given) or (not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES)):
+    if is_flag(feature, rows):
+        n_bins = list_flag_bins(feature, node, rows, bins, totals)
+    elif has_given(scratch.given) or (not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES)):
         n_bins = list_node_bins(feature, n_codes, node, rows, scratch, scratch.given)
     else:
         ordered = SortedKeys(
@@ -173,6 +178,8 @@ def scan_numeric_classes(
     """The same for three classes or more."""
     if packed is not None:
         if node.is_packed:
+            if is_flag(feature, rows):
+                return scan_packed_flag(best, feature, node, rows, scratch, scratch.classes)
             codes, first, at = source_of(feature, node.lo, rows)
             lowest, highest = load_column(codes, first, first + node.hi - node.lo, at, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
@@ -351,7 +358,7 @@ def split_pair(
     slot: int,
     lo: int,
     key: np.uint64,
-    codes: np.ndarray,
+    rows: Rows,
     features: np.ndarray,
     is_shuffled: bool,
     frontier: Frontier,
@@ -369,8 +376,10 @@ def split_pair(
         if is_shuffled:
             feature = draw_feature(permutation, places, k, key)
             n_drawn += 1
-        a = np.int64(codes[lo, feature])
-        b = np.int64(codes[lo + 1, feature])
+        if is_even(feature, rows):
+            continue
+        a = code_at(lo, feature, rows)
+        b = code_at(lo + 1, feature, rows)
         if a == b:
             continue
         if min(a, b) == MISSING_CODE or features[IS_CATEGORICAL, feature] != 0:
@@ -464,8 +473,9 @@ def search(
         bound = np.inf
     best = NO_SCORE
     best_feature = np.int64(-1)
+    find_varying(lo, hi, rows)
     if hi - lo == 2 and settings.is_plain and not settings.is_random:
-        best_feature = split_pair(slot, lo, draw_key, rows.codes, features, settings.is_shuffled, frontier, scratch)
+        best_feature = split_pair(slot, lo, draw_key, rows, features, settings.is_shuffled, frontier, scratch)
         if best_feature >= 0:
             best = bound
     node = open_node(slot, lo, hi, n_present, centre, rows, frontier, scratch)
@@ -502,6 +512,9 @@ def search(
                 feature = draw_feature(permutation, places, k, draw_key)
             if constant & constant_bit(feature) != 0:
                 n_tried -= 1
+                continue
+            if is_even(feature, rows):
+                n_tried -= np.int64(settings.is_random)
                 continue
             if is_lacking(feature, scratch.given):
                 break
