@@ -163,8 +163,7 @@ def pack_rows(plan: Plan) -> tuple[NDArray[np.uint16], Packing]:
     params, target, n_features = plan.params, plan.target, plan.codes.n_features
     is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
     has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
-    is_plain = params.missing != SURROGATE and not params.has_random_tests
-    if is_shuffled and has_sums and is_plain and target.n_classes <= len(plan.codes.rows):
+    if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= len(plan.codes.rows):
         return pack_flags(plan.codes)
     return plan.codes.rows, whole_codes(n_features)
 

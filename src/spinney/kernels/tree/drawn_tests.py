@@ -23,6 +23,7 @@ from spinney._types import (
     MONOTONE,
     N_CODES,
     N_MISSING,
+    NUMBER,
     OFFSET,
     PAIR_ROWS,
     PRESENT,
@@ -71,7 +72,7 @@ from .small_tests import (
     judge_left_sums,
     judge_small,
     last_left,
-    load_values,
+    load_few,
     part_levels,
 )
 
@@ -244,7 +245,7 @@ def settle_drawn(
     features, edges = table.features, table.edges
     n_codes = features[N_CODES, feature]
     if features[IS_CATEGORICAL, feature] != 0:
-        complete_subset(n_codes, fold(node.test_key, np.uint64(feature)), scratch.levels)
+        complete_subset(n_codes, fold(node.test_key, np.uint64(features[NUMBER, feature])), scratch.levels)
     if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
         at = features[OFFSET, feature] - 1
         last = last_below(edges, at, cut, n_codes, threshold)
@@ -274,19 +275,17 @@ def try_small_test(
             return True, unknown
         if seen & ONE != NONE:
             return False, unknown
-        part_levels(
-            n_steps, seen, fold(node.test_key, np.uint64(feature)), random.column, random.values, scratch.levels
-        )
+        draw_key = fold(node.test_key, np.uint64(features[NUMBER, feature]))
+        part_levels(n_steps, seen, draw_key, random.column, random.values, scratch.levels)
     else:
         if n_codes == 0:
             return True, unknown
-        at = features[OFFSET, feature]
-        low, high, is_missing = load_values(rows.codes, table.edges, lo, hi, n_steps, feature, at, random)
+        low, high, is_missing = load_few(feature, lo, hi, n_steps, rows, table, random)
         if is_missing:
             return False, unknown
         if low == high:
             return True, unknown
-        is_drawn, threshold = draw_value(low, high, node.test_key, feature)
+        is_drawn, threshold = draw_value(low, high, node.test_key, features[NUMBER, feature])
         if not is_drawn:
             return False, unknown
     found = judge_small(best, threshold, node, rows.addends, scratch.totals, random, scratch.classes)

@@ -92,6 +92,17 @@ def code_at(i: int, feature: int, rows: Rows) -> int:
     return np.int64(rows.codes[i, feature])
 
 
+@inlined
+def load_flag(feature: int, lo: int, n_steps: np.uint64, hi: int, rows: Rows, column: np.ndarray) -> None:
+    """Copy the codes of rows from lo on to `column`, n_steps of them; the last row is hi - 1, and is repeated."""
+    words = rows.words
+    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    first = np.uint64(lo)
+    end = np.uint64(hi - 1)
+    for k in range(n_steps):
+        column[k] = np.int32(ONE + ((words[min(first + k, end), at] >> bit) & ONE))
+
+
 # --- The one cut of a flag that varies ------------------------------------------------------------------------------
 
 

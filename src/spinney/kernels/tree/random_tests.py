@@ -23,6 +23,7 @@ from spinney._types import (
     MONOTONE,
     N_CODES,
     N_MISSING,
+    NUMBER,
     OFFSET,
     PAIR_ROWS,
     PRESENT,
@@ -59,11 +60,12 @@ from ..common.structs import (
 from ..common.thresholds import last_below
 from .candidates import none_better
 from .feature_order import source_of
+from .flags import is_flag, load_flag
 from .scan_classes import SQUARES, power_kind, power_step, try_cut
 from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
 from .scan_outputs import judge_outputs
-from .small_tests import count_steps, draw_value, judge_left_classes, judge_left_sums, last_left, load_values
+from .small_tests import count_steps, draw_value, judge_left_classes, judge_left_sums, last_left, load_few
 
 NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
 
@@ -87,6 +89,16 @@ def find_range(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.nda
     return np.int64(lowest) + 1, np.int64(highest), np.int64(n_missing)
 
 
+@inlined
+def load_many(feature: int, lo: int, hi: int, rows: Rows, column: np.ndarray) -> tuple[int, int, int]:
+    """The same of any feature: `find_range` where it has codes; of a flag, both of which the node has."""
+    if is_flag(feature, rows):
+        load_flag(feature, lo, np.uint64(hi - lo), hi, rows, column)
+        return np.int64(1), np.int64(2), np.int64(0)
+    source, first, j = source_of(feature, lo, rows)
+    return find_range(source, first, first + hi - lo, j, column)
+
+
 @kernel
 def draw_threshold(
     features: np.ndarray,
@@ -103,9 +115,10 @@ def draw_threshold(
     at = features[OFFSET, feature] - 1
     low = edges[LOW, at + lowest]
     high = edges[LOW, at + highest]
-    threshold = low + (high - low) * fraction(fold(key, np.uint64(feature)))
+    number = features[NUMBER, feature]
+    threshold = low + (high - low) * fraction(fold(key, np.uint64(number)))
     if not (threshold >= low and threshold < high):  # infinite values, or a rounding at the upper end
-        cut = lowest + below(key, feature, highest - lowest)
+        cut = lowest + below(key, number, highest - lowest)
         return cut, edges[LOW, at + cut]
     first = last_below(edges, at, lowest, highest - 1, threshold)
     return first, threshold
@@ -498,7 +511,7 @@ def send_all_left(n_levels: int, levels: LevelScratch | None) -> None:
 @inlined
 def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> DrawnTest:
     """Draw a test of a feature; the codes of the node's rows, or the marks of their levels, go to `column`."""
-    codes, features, edges = rows.codes, table.features, table.edges
+    features, edges = table.features, table.edges
     column = scratch.random.column
     lo, hi, key = node.lo, node.hi, node.test_key
     n_codes = features[N_CODES, feature]
@@ -508,24 +521,23 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
     threshold = np.inf
     if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
         n_steps = count_steps(hi - lo, scratch.classes)
-        at = features[OFFSET, feature]
-        low, high, is_missing = load_values(codes, edges, lo, hi, n_steps, feature, at, scratch.random)
+        low, high, is_missing = load_few(feature, lo, hi, n_steps, rows, table, scratch.random)
         if not is_missing:
             if low == high:
                 return DrawnTest(np.int64(0), cut, threshold, np.int64(0), np.int64(0), sign)
-            is_drawn, threshold = draw_value(low, high, key, feature)
+            is_drawn, threshold = draw_value(low, high, key, features[NUMBER, feature])
             if is_drawn:
                 cut = last_left(n_steps, threshold, column, scratch.random.values)
                 return DrawnTest(np.int64(2), cut, threshold, np.int64(0), np.int64(0), sign)
-    source, first, j = source_of(feature, lo, rows)
-    lowest, highest, n_missing = find_range(source, first, first + hi - lo, j, column)
+    lowest, highest, n_missing = load_many(feature, lo, hi, rows, column)
     if highest == 0 or (lowest == highest and n_missing == 0):
         return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)
     n_bins = np.int64(2 if lowest < highest else 1)
     cut = highest
     threshold = np.inf
     if is_subset:
-        draw_levels(hi - lo, n_codes, fold(key, np.uint64(feature)), n_bins == 2, column, scratch.levels)
+        draw_key = fold(key, np.uint64(features[NUMBER, feature]))
+        draw_levels(hi - lo, n_codes, draw_key, n_bins == 2, column, scratch.levels)
         cut = np.int64(1)
     elif n_bins == 2:
         cut, threshold = draw_threshold(features, edges, feature, lowest, highest, key)

@@ -16,6 +16,7 @@ from spinney._types import (
     LEFT,
     LOW,
     N_MISSING,
+    OFFSET,
     PAIR_LANES,
     PAIR_ROWS,
     PRESENT,
@@ -26,9 +27,10 @@ from spinney._types import (
 )
 
 from ..common.rng import fold, fraction
-from ..common.structs import Candidate, ClassScratch, LevelScratch, OpenNode, RandomScratch
+from ..common.structs import Candidate, ClassScratch, LevelScratch, OpenNode, RandomScratch, Rows, Table
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
+from .flags import is_flag, load_flag
 
 NONE, ONE = np.uint64(0), np.uint64(1)
 LANE_BITS = np.uint64(PAIR_LANES - 1)
@@ -107,9 +109,24 @@ def load_values(
 
 
 @inlined
-def draw_value(low: float, high: float, key: np.uint64, feature: int) -> tuple[bool, float]:
+def load_few(
+    feature: int, lo: int, hi: int, n_steps: np.uint64, rows: Rows, table: Table, random: RandomScratch
+) -> tuple[float, float, bool]:
+    """The same of any feature; a flag has both of its values in the node."""
+    at = table.features[OFFSET, feature]
+    if not is_flag(feature, rows):
+        return load_values(rows.codes, table.edges, lo, hi, n_steps, feature, at, random)
+    low, high = table.edges[LOW, at], table.edges[LOW, at + 1]
+    load_flag(feature, lo, n_steps, hi, rows, random.column)
+    for k in range(n_steps):
+        random.values[k] = high if random.column[k] > 1 else low
+    return low, high, False
+
+
+@inlined
+def draw_value(low: float, high: float, key: np.uint64, number: int) -> tuple[bool, float]:
     """A threshold uniform over low .. high; False where infinite values or a rounding at the upper end spoil it."""
-    threshold = low + (high - low) * fraction(fold(key, np.uint64(feature)))
+    threshold = low + (high - low) * fraction(fold(key, np.uint64(number)))
     return threshold >= low and threshold < high, threshold
 
 
