@@ -19,6 +19,7 @@ from spinney._types import (
     IS_BINNED,
     IS_CATEGORICAL,
     LEFT,
+    LOW,
     MISSING,
     MONOTONE,
     N_CODES,
@@ -29,6 +30,7 @@ from spinney._types import (
     PRESENT,
     Q_MISSING,
     S_MISSING,
+    W_ALL,
     W_MISSING,
 )
 
@@ -49,6 +51,7 @@ from ..common.structs import (
     Table,
 )
 from ..common.thresholds import last_below
+from .flags import is_flag, sum_classes_unset, sum_unset
 from .given_sums import has_given
 from .random_tests import (
     complete_subset,
@@ -69,6 +72,7 @@ from .small_tests import (
     collect_levels,
     count_steps,
     draw_value,
+    judge_left_classes,
     judge_left_sums,
     judge_small,
     last_left,
@@ -298,6 +302,37 @@ def try_small_test(
 
 
 @inlined
+def judge_flag(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, totals: np.ndarray, classes: ClassScratch | None
+) -> Candidate:
+    """Judge the one cut of a flag that varies in the node; the cut is 0 if it is chosen."""
+    totals[N_MISSING] = 0
+    if classes is not None:
+        sum_classes_unset(feature, node, rows, classes.sums)
+        return judge_left_classes(best, node, classes.sums, totals[W_ALL])
+    left, w_left = sum_unset(feature, node, rows)
+    return judge_left_sums(best, left, w_left, node, totals)
+
+
+@inlined
+def try_flag_test(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> tuple[bool, Candidate]:
+    """The same of a flag, in a node of any size: its threshold is drawn only if it is chosen."""
+    if not is_flag(feature, rows) or not is_quick(settings, table.xlogx, scratch.classes):
+        return False, best
+    found = judge_flag(best, feature, node, rows, scratch.totals, scratch.classes)
+    if found.cut < 0:
+        return True, found
+    at = table.features[OFFSET, feature]
+    low, high = table.edges[LOW, at], table.edges[LOW, at + 1]
+    is_drawn, threshold = draw_value(low, high, node.test_key, table.features[NUMBER, feature])
+    if not is_drawn:
+        return False, best
+    return True, Candidate(found.score, np.int64(1), np.int64(-1), np.int64(1), found.n_ties, threshold)
+
+
+@inlined
 def try_random_test(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
@@ -306,6 +341,9 @@ def try_random_test(
     The branch of missing rows is -1 if the feature does not vary here.
     """
     features = table.features
+    is_settled, found = try_flag_test(best, feature, node, rows, table, settings, scratch)
+    if is_settled:
+        return found
     if not has_given(scratch.given):
         is_settled, found = try_small_test(best, feature, node, rows, table, settings, scratch)
         if is_settled:

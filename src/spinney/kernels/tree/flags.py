@@ -21,6 +21,7 @@ from spinney._types import (
     N_ALL,
     N_MISSING,
     PAIR_ROWS,
+    PRESENT,
     Q_ALL,
     Q_MISSING,
     S_ALL,
@@ -210,6 +211,34 @@ def list_flag_bins(feature: int, node: OpenNode, rows: Rows, bins: np.ndarray, t
     totals[W_MISSING] = 0
     totals[Q_MISSING] = 0
     return np.int64(2)
+
+
+@inlined
+def sum_unset(feature: int, node: OpenNode, rows: Rows) -> tuple[int, int]:
+    """Sum of the targets, and of the weights, of the rows of a node that do not have a flag."""
+    words, addends = rows.words, rows.addends
+    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    is_unit = len(addends) == 1
+    total = np.int64(0)
+    weight = np.int64(0)
+    for i in range(np.uint64(node.lo), np.uint64(node.hi)):
+        is_left = np.int64((words[i, at] >> bit) & ONE) - 1  # all bits, or none
+        total += addends[TARGET, i] & is_left
+        weight += (np.int64(1) if is_unit else addends[WEIGHT, i]) & is_left
+    return total, weight
+
+
+@inlined
+def sum_classes_unset(feature: int, node: OpenNode, rows: Rows, sums: np.ndarray) -> None:
+    """Sum the weights of each class of those rows, in sums[LEFT]."""
+    words, addends = rows.words, rows.addends
+    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    is_unit = len(addends) == 1
+    for k in range(node.n_present):
+        sums[LEFT, sums[PRESENT, k]] = 0
+    for i in range(np.uint64(node.lo), np.uint64(node.hi)):
+        is_left = np.int64((words[i, at] >> bit) & ONE) - 1
+        sums[LEFT, np.uint64(addends[TARGET, i])] += (np.int64(1) if is_unit else addends[WEIGHT, i]) & is_left
 
 
 @inlined
