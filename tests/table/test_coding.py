@@ -250,3 +250,17 @@ def test_compiled_and_interpreted_bins_agree(mass, n_bins):
     assert n == min(n_bins, len(mass)) or n <= n_bins
     assert bins == sorted(bins)
     assert set(bins) == set(range(n))
+
+
+@pytest.mark.parametrize("two", [(0.0, 1.0), (2.5, -1.0), (-math.inf, math.inf), (0.0, -0.0), (1.0, 1.0)])
+@pytest.mark.parametrize("third", [None, math.nan, 7.0])
+def test_codes_of_two_values_are_ranks(two, third):
+    """Of columns that are long enough to be coded without sorting; a third value comes behind those that tell most."""
+    rng = np.random.default_rng(0)
+    for n_first in (0, 1, coding.FEW_ROWS + 3):
+        column = np.array(two)[rng.integers(0, 2, coding.FEW_ROWS + 5)]
+        column[:n_first] = two[0]
+        if third is not None:
+            column[100] = third
+        expected, values = plain_ranks(column.tolist())
+        assert column_of(code([column.tolist()]), 0) == (expected, values, values)
