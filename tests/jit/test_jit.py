@@ -630,6 +630,19 @@ def test_kernels_that_only_kernels_call_are_unknown_to_the_engine(asked):
     assert answers[3] == "[True, False]"
 
 
+def test_kernels_compile_the_long_way_where_numba_has_changed(copy):
+    moved = """
+    from spinney._jit import inner_compiler
+    def moved():
+        raise AttributeError("BaseContext")
+    inner_compiler.sparing_compile = moved
+    print(call(_jit.load_compiled()))
+    print(sorted(inner_compiler.inner_options()), sorted(inner_compiler.door_options()))
+    """
+    out, _ = run(copy, moved)
+    assert out.splitlines() == [expected(), "['no_cfunc_wrapper', 'no_cpython_wrapper'] ['no_cfunc_wrapper']"]
+
+
 @pytest.mark.slow
 def test_recompile_forgets_the_stored_code(copy):
     run(copy)

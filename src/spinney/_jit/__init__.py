@@ -9,6 +9,7 @@
 | `same_types.py` | doors whose arguments have the same types call after call |
 | `twin.py` | the kernels interpreted, and handles to either |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
+| `compile_less.py` | what of that pipeline kernels do without |
 | `numba_names.py` | the private names of Numba that all this relies on |
 | `store.py` | files of compiled kernels |
 | `cache_dir.py` | where they are |

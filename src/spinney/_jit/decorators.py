@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from spinney._jit.cache_dir import cache_directory
 from spinney._jit.choice import IS_JIT_DISABLED
-from spinney._jit.inner_compiler import inner_options, widen_literals
+from spinney._jit.inner_compiler import door_options, inner_options, widen_literals
 from spinney._jit.process import process
 from spinney._jit.ready import serve_small_work
 from spinney._jit.store import Store
@@ -52,9 +52,8 @@ def _compile(function: F, *, is_door: bool, is_inlined: bool = False) -> F:
 
     process.is_compiled_loaded = True
     # without Numba's memory manager: kernels allocate nothing, and its reference counts took a third of a scan's time
-    dispatcher = numba.njit(
-        nogil=True, error_model="numpy", _nrt=False, forceinline=is_inlined, **({} if is_door else inner_options())
-    )(function)
+    options = door_options() if is_door else inner_options()
+    dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=is_inlined, **options)(function)
     if numba.extending.is_jitted(dispatcher):  # else a .numba_config.yaml has disabled the JIT
         if is_door:
             dispatcher._cache = store = Store(function, cache_directory())  # noqa: SLF001

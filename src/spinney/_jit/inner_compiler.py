@@ -12,28 +12,52 @@ import functools
 import logging
 from typing import Any
 
+from spinney._jit.compile_less import needed, sparing_compile
+
 _log = logging.getLogger("spinney")
 
 
 @functools.cache
 def inner_options() -> dict[str, Any]:
     """Options for kernels that only kernels call: no wrappers for Python and C, no machine code of their own."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | _own_compiler("inner")
+
+
+@functools.cache
+def door_options() -> dict[str, Any]:
+    """Options for kernels that Python calls."""
+    return {"no_cfunc_wrapper": True} | _own_compiler("door")
+
+
+def _own_compiler(kind: str) -> dict[str, Any]:
+    """The option that names a compiler of ours; nothing where Numba's pipeline has changed."""
     try:
-        options["pipeline_class"] = _inner_compiler()
+        return {"pipeline_class": _compilers()[kind]}
     except (ImportError, AttributeError) as error:
         _log.info("Numba's pipeline has changed (%r): kernels compile the long way", error)
-    return options
+    return {}
 
 
-def _inner_compiler() -> Any:
+@functools.cache
+def _compilers() -> dict[str, Any]:
     from numba._dynfunc import make_function
-    from numba.core.codegen import JITCodeLibrary
+    from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.typed_passes import NativeLowering
 
+    sparing = sparing_compile()
+    function_passes = CPUCodegen._function_pass_manager  # noqa: SLF001
+
     class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+        def _optimize_functions(self, module: Any) -> None:
+            """As Numba does it, but the passes are made once for a module, and not run on what it only declares."""
+            module.data_layout = self._codegen._data_layout  # noqa: SLF001
+            passes, builder = function_passes(self._codegen)
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+
         def _optimize_final_module(self) -> None:
             """Left to the door."""
 
@@ -61,16 +85,26 @@ def _inner_compiler() -> Any:
             finally:
                 del context.get_executable
 
-    class InnerCompiler(Compiler):  # type: ignore[misc]
+    class KernelCompiler(Compiler):  # type: ignore[misc]
+        lowering = NativeLowering
+
         def define_pipelines(self) -> list[Any]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
             pipeline.passes = [
-                (InnerLowering if step is NativeLowering else step, why) for step, why in pipeline.passes
+                (self.lowering if step is NativeLowering else step, why) for step, why in needed(pipeline.passes)
             ]
             pipeline.finalize()
             return [pipeline]
 
-    return InnerCompiler
+    class InnerCompiler(KernelCompiler):
+        lowering = InnerLowering
+
+    class DoorCompiler(KernelCompiler):
+        def compile_extra(self, func: Any) -> Any:
+            with sparing():
+                return super().compile_extra(func)
+
+    return {"door": DoorCompiler, "inner": InnerCompiler}
 
 
 def widen_literals(dispatcher: Any) -> None:

@@ -11,6 +11,8 @@ import importlib
 import inspect
 from typing import Any, NamedTuple
 
+from spinney._jit.compile_less import NEEDLESS
+
 
 class Name(NamedTuple):
     """A name of Numba: its place, the file here that needs it, and the parameters it is called or replaced with."""
@@ -39,6 +41,9 @@ NAMES = (
     Name("numba.core.codegen", "JITCodeLibrary._finalize_final_module", "inner_compiler.py", ("self",)),
     Name("numba.core.codegen", "JITCodeLibrary._finalized", "inner_compiler.py"),
     Name("numba.core.codegen", "JITCodeLibrary", "inner_compiler.py", ("codegen", "name")),
+    Name("numba.core.codegen", "JITCodeLibrary._optimize_functions", "inner_compiler.py", ("self", "ll_module")),
+    Name("numba.core.codegen", "CPUCodegen._function_pass_manager", "inner_compiler.py", ("self", "kwargs")),
+    Name("numba.core.compiler", "Compiler.compile_extra", "inner_compiler.py", ("self", "func")),
     Name("numba.core.compiler", "Compiler.define_pipelines", "inner_compiler.py", ("self",)),
     Name(
         "numba.core.compiler",
@@ -50,6 +55,15 @@ NAMES = (
     Name("numba.core.compiler_machinery", "PassManager.finalize", "inner_compiler.py", ("self",)),
     Name("numba.core.typed_passes", "NativeLowering.run_pass", "inner_compiler.py", ("self", "state")),
     Name("numba.core.cpu", "CPUContext.get_executable", "inner_compiler.py", ("self", "library", "fndesc", "env")),
+    Name("numba.core.base", "BaseContext.get_abi_sizeof", "compile_less.py", ("self", "ty")),
+    Name(
+        "numba.core.types.functions",
+        "BaseFunction.get_call_type",
+        "compile_less.py",
+        ("self", "context", "args", "kws"),
+    ),
+    Name("numba.core.types", "int64._code", "compile_less.py"),
+    *(Name("numba.core.compiler", name, "compile_less.py") for name in sorted(NEEDLESS)),
     Name("numba.core.types", "unliteral", "inner_compiler.py"),
     Name("numba.core.dispatcher", "Dispatcher.get_call_template", "inner_compiler.py", ("self", "args", "kws")),
     Name("numba.core.cpu", "CPUTargetOptions._nrt", "decorators.py"),

@@ -1,0 +1,103 @@
+"""What Numba does for every function and kernels do without, left out while a door is compiled: a third of the time.
+
+A compile is of one door with all the kernels that it calls, a hundred and fifty for the driver of a tree. Numba's lock
+is held meanwhile: nobody else compiles, and what is replaced here is back when the lock is given up. The
+machine code is the same; see docs/decisions/0043.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NEEDLESS = frozenset(
+    {
+        # for functions within functions, `with`, `raise`, `inline=` and `literally`, none of which kernels have
+        "WithLifting",
+        "InlineClosureLikes",
+        "RewriteDynamicRaises",
+        "MakeFunctionToJitFunction",
+        "InlineInlinables",
+        "FindLiterallyCalls",
+        "LiteralUnroll",
+        "LiteralPropagationSubPipelinePass",
+        # for expressions of whole arrays
+        "NopythonRewrites",
+        # writes down where variables end, for the memory manager that kernels are compiled without
+        "IRLegalization",
+    }
+)
+"""Passes of Numba that change nothing in a kernel, but look at every variable of every line of it."""
+
+
+def needed(passes: list[Any]) -> list[Any]:
+    """The passes of a pipeline, pairs of a class and a reason, without the needless ones."""
+    return [step for step in passes if step[0].__name__ not in NEEDLESS]
+
+
+def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """A maker of contexts in which a door is compiled: without collecting garbage, and asking the same thing once.
+
+    Raises AttributeError where Numba has no such thing to ask, as it should do before a compile begins.
+    """
+    from numba.core.base import BaseContext
+    from numba.core.types.functions import BaseFunction
+
+    size_of, call_type_of = BaseContext.get_abi_sizeof, BaseFunction.get_call_type
+
+    @contextlib.contextmanager
+    def sparing() -> Iterator[None]:
+        sizes: dict[str, int] = {}
+        signatures: dict[tuple[int, ...], Any] = {}
+
+        def known_size_of(self: Any, ty: Any) -> int:
+            """Numba prints a module and has it parsed, for every variable, and needs the answer for debuggers only."""
+            name = str(ty)
+            if name not in sizes:
+                sizes[name] = size_of(self, ty)
+            return sizes[name]
+
+        def known_call_type_of(self: Any, context: Any, args: Any, kws: Any) -> Any:
+            """Numba tries all templates for each sum and index, twice: 6,700 questions, of which 1,000 differ."""
+            if kws:
+                return call_type_of(self, context, args, kws)
+            key = (self._code, *[kind._code for kind in args])  # noqa: SLF001  (hashing types takes as long as asking)
+            if key not in signatures:
+                signatures[key] = call_type_of(self, context, args, kws)
+            return signatures[key]
+
+        with (
+            _no_garbage_collection(),
+            _replaced(BaseContext, "get_abi_sizeof", known_size_of),
+            _replaced(BaseFunction, "get_call_type", known_call_type_of),
+        ):
+            yield
+
+    return sparing
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Two thousand collections find nothing, a seventh of a compile; without them a driver's takes 0.13 GB more."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextlib.contextmanager
+def _replaced(owner: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    original = vars(owner)[name]
+    setattr(owner, name, function)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
