@@ -17,7 +17,6 @@ from spinney._types import (
     ABSOLUTE_ERROR,
     BEST_FIRST,
     BIN_ROWS,
-    CLASS_ROWS,
     CLASSES,
     CONTROL_SIZE,
     DEPTH_FIRST,
@@ -49,7 +48,6 @@ from spinney._types import (
     TOTALS_SIZE,
 )
 from spinney.kernels.common.structs import (
-    ClassScratch,
     ExtraScratch,
     KeptSurrogates,
     Lists,
@@ -82,6 +80,7 @@ from spinney.tree.workspace import (
     enlarge_frontier,
     enlarge_nodes,
     make_ahead,
+    make_classes,
     make_frontier,
     make_levels,
     make_medians,
@@ -467,7 +466,7 @@ class Growth(Driven):
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
         classes, levels, random, medians = None, None, None, None
         if not is_moments:
-            classes = ClassScratch(np.zeros((CLASS_ROWS, n_classes), SUM), np.zeros((3, n_classes)))
+            classes = make_classes(n_classes, int(self.traits.n_levels.max(initial=0)))
         if has_subsets:
             levels = make_levels(self.settings.most_words, n_codes)
         if self.params.has_random_tests:
