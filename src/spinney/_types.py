@@ -94,6 +94,7 @@ MOST_PAIR_WEIGHT = 511  # of a row, so that the sums of PAIR_ROWS rows fit 16 bi
 MOST_PACKED_CLASSES = 1 << 14
 LANES = 8  # rows that go down a tree together
 
+MOST_SQUARED = 64  # classes of a node: with more, powers of their covariance are not computed
 EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first principal component
 
 # --- layouts: rows of two-dimensional arrays --------------------------------------------------------------------

@@ -27,10 +27,11 @@ from spinney._types import (
     TOTALS_SIZE,
     W_ALL,
 )
-from spinney.kernels.common.structs import Candidate, ClassScratch, OpenNode, PackedScratch, Scratch
+from spinney.kernels.common.structs import Candidate, OpenNode, PackedScratch, Scratch
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import bag_target, class_target, fix_weights, value_target, with_room
 from spinney.tree import grow
+from spinney.tree.workspace import make_classes
 
 ALWAYS, NEVER = 0, 10**9  # values of PACKED_SHARE: pack whatever share of the features is searched, or never
 WAYS = {  # PACKED_SHARE, and settings to overrule
@@ -470,7 +471,7 @@ def test_scan_of_more_classes(data, case, n_sums):
     totals[W_ALL] = weights.sum()
     scratch = Scratch._make([None] * len(Scratch._fields))._replace(
         counts=np.zeros(MOST_BUCKETS, np.int32), histogram=histogram, totals=totals, packed=packed,
-        classes=ClassScratch(sums, np.zeros((3, n_classes))),
+        classes=make_classes(n_classes, 0)._replace(sums=sums),
     )  # fmt: skip
     node = open_node(n)._replace(n_present=len(present), power=int((held * held).sum()))
     with np.errstate(all="ignore"):

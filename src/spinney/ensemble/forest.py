@@ -14,11 +14,11 @@ from spinney._types import ROW, SURROGATE
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.coding import Codes
-from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights, weigh_labels
+from spinney.table.fixed_point import Target, Weights, bag_classes, bag_target, class_target, fix_weights, weigh_labels
 from spinney.table.flags import Packing, pack_flags, whole_codes
 from spinney.table.row_sums import sum_products_of
 from spinney.tree.forest import Forest, ForestParts
-from spinney.tree.grow import FIRST_NODES, GrowParams, Growth
+from spinney.tree.grow import FIRST_NODES, Bag, GrowParams, Growth
 from spinney.tree.predict import find_coded_leaves, leaf_shares
 from spinney.tree.prune import prune_to_alpha
 from spinney.tree.reduced_error import prune_on_rows
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+GROUP_ROWS = (
+    1 << 16
+)  # of the table, over the trees of a task: handing on a tree costs as much as growing it on 500 rows
 GROWTH = 0x47524F57  # the part of the seed's key that growing draws from; bags have their own
 
 
@@ -179,12 +182,12 @@ def grow_bag(
 ) -> Growth:
     """Grow a tree on a bag."""
     rows = np.flatnonzero(counts != 0)  # of integers it takes three times as long
-    weights, target = weigh_bag(plan, rows, counts.take(rows))
+    weights, target, addends = weigh_bag(plan, rows, counts.take(rows))
     like = None if bench is None else bench.take()
     whole, packing = (plan.codes.rows, None) if bench is None else (bench.rows, bench.packing)
     codes = plan.codes._replace(rows=take_codes(whole, rows, None if like is None else like.codes))
-    ids, seed = rows.astype(ROW), member_key(plan.seed, tree)
-    growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, ids, room, seed, like, packing)
+    bag, seed = Bag(rows.astype(ROW), addends, packing), member_key(plan.seed, tree)
+    growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, bag, room, seed, like)
     growth.control = control
     if bench is not None:
         growth.grow_alike, growth.fill_alike = bench.grow, bench.fill
@@ -203,10 +206,19 @@ def take_codes(
     return codes.take(rows, axis=0, out=room[: len(rows)], mode="clip")
 
 
-def weigh_bag(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
-    """Weights and target of the rows of a bag."""
-    if not plan.balances_bags:
-        return bag_target(plan.weights, plan.target, rows, counts)
+def weigh_bag(
+    plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]
+) -> tuple[Weights, Target, NDArray[np.int64] | None]:
+    """Weights and target of the rows of a bag, and what they add to sums where that is at hand."""
+    if plan.balances_bags:
+        return (*balance_rows(plan, rows, counts), None)
+    if plan.target.n_classes and plan.weights.is_unit and int(counts.max()) > 1:
+        return bag_classes(plan.weights, plan.target, rows, counts)
+    return (*bag_target(plan.weights, plan.target, rows, counts), None)
+
+
+def balance_rows(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+    """Weights and target of the rows of a bag all classes of which weigh the same."""
     if plan.target.outputs is not None:
         return balance_outputs(plan, rows, counts)
     classes = plan.target.truth[rows].astype(np.int64)
@@ -254,7 +266,7 @@ def refit_bag(plan: Plan, tree: Tree, counts: NDArray[np.int32], kernels: Any) -
     """Give the leaves the values of the rows of the bag that took no part in choosing the tests."""
     rows = np.flatnonzero(counts).astype(ROW)
     leaf = find_coded_leaves(tree, plan.codes, rows, kernels)
-    weights, _ = weigh_bag(plan, rows, counts[rows])
+    weights, _, _ = weigh_bag(plan, rows, counts[rows])
     held = None
     if not weights.is_unit:
         held = np.ldexp(weights.values.astype(np.float64), weights.exponent - weights.bits)
@@ -347,7 +359,7 @@ class ForestGrowth:
         if self.out_of_bag is not None:
             vote_again(self.plan, forest, self.out_of_bag, kernels)
 
-    def add(self, _: int, grown: Grown) -> None:
+    def add(self, grown: Grown) -> None:
         """Take the next tree."""
         self.parts.add(grown.tree)
         self.room = max(self.room, grown.tree.n_nodes + grown.tree.n_nodes // 8)
@@ -362,6 +374,10 @@ class ForestGrowth:
         """Grow tree number `tree`; any thread may."""
         return grow_one(self.plan, tree, kernels, control, self.room, self.bench)
 
+    def group_size(self, n_trees: int, n_workers: int) -> int:
+        """Trees that a task grows one after the other: several of a small table, but four tasks for each worker."""
+        return max(1, min(GROUP_ROWS // len(self.plan.codes.rows), n_trees // (4 * n_workers)))
+
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees, but for those that it began with."""
         self.parts = ForestParts(n_trees)
@@ -370,16 +386,25 @@ class ForestGrowth:
         for tree in self.begun or ():
             self.parts.add(tree)
 
-        def work(task: int, control: NDArray[np.int64]) -> Grown:
-            return self.grow(first + n_begun + task, kernels, control)
+        end = first + n_trees
+        size = self.group_size(n_trees - n_begun, n_workers)
+        starts = range(first + n_begun, end, size)
+
+        def work(task: int, control: NDArray[np.int64]) -> list[Grown]:
+            trees = range(starts[task], min(starts[task] + size, end))
+            return [self.grow(tree, kernels, control) for tree in trees]
+
+        def add_all(_: int, group: list[Grown]) -> None:
+            for grown in group:
+                self.add(grown)
 
         run_tasks(
             work,
-            n_trees - n_begun,
+            len(starts),
             n_workers,
-            on_done=self.add,
+            on_done=add_all,
             label="growing",
-            unit="trees",
+            unit="trees" if size == 1 else f"times {size} trees",
             verbose=verbose,
             is_short=is_short,
         )

@@ -327,7 +327,7 @@ class LevelForest(ForestGrowth):
         while at < end:
             group = range(at, min(at + self.count_together(), end))
             for number, tree in self.grow_group(group, kernels, n_workers, is_short=is_short, verbose=verbose):
-                self.add(0, self.finish_tree(number, tree, kernels))
+                self.add(self.finish_tree(number, tree, kernels))
             at = group.stop
         return self.parts.join(self.legend)
 

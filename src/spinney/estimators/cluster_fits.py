@@ -434,7 +434,7 @@ def grow_apart(
             pace.note(first, len(trees))
             come.update({first + i: tree for i, tree in enumerate(trees)})
             while n_taken in come:
-                growth.add(n_taken, unpack_tree(growth.plan, n_taken, come.pop(n_taken)))
+                growth.add(unpack_tree(growth.plan, n_taken, come.pop(n_taken)))
                 n_taken += 1
             show(n_taken)
     return growth.parts.join(growth.legend)

@@ -419,6 +419,27 @@ def bag_target(
     return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight), target
 
 
+def bag_classes(
+    weights: Weights, target: Target, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]
+) -> tuple[Weights, Target, NDArray[np.int64]]:
+    """`bag_target` for classes of rows that weigh 1, some of which are drawn twice; and what rows add, (2, n_rows).
+
+    Targets and weights are written to their places at once: half the time of a bag of a few thousand rows.
+    """
+    addends = np.empty((2, len(rows)), SUM)
+    values, held = addends
+    target.values.take(rows, out=values, mode="clip")
+    held[:] = counts
+    total = int(held.sum())
+    row_weight = int((held * held).sum()) / total
+    if target.family == MOMENTS:
+        values *= held
+    weights = weights._replace(
+        values=held, is_unit=False, is_whole=total < WHOLE_LIMIT, total=total, row_weight=row_weight
+    )
+    return weights, target._replace(values=values), addends
+
+
 def weigh_labels(target: Target, rows: NDArray[np.integer[Any]] | slice, weight: NDArray[np.int64]) -> Target:
     """The columns of some rows of a target of classes of several outputs, with other weights."""
     outputs = target.outputs

@@ -420,16 +420,19 @@ class ArrayBuilder:
         """Append an array."""
         end = self.length + len(part)
         self.sizes.append(len(part))
-        dtype = part.dtype
-        if self.whole is not None and dtype != self.whole.dtype:
-            dtype = np.result_type(self.whole, part)
-        if self.whole is None or end > len(self.whole) or dtype != self.whole.dtype:
-            larger = np.empty((end + self.ahead(end, dtype.itemsize), *part.shape[1:]), dtype)
-            if self.whole is not None:
-                larger[: self.length] = self.whole[: self.length]
-            self.whole = larger
-        self.whole[self.length : end] = part
+        if self.whole is None or end > len(self.whole) or part.dtype != self.whole.dtype:
+            self.make_room(part, end)
+        if len(part):
+            self.whole[self.length : end] = part
         self.length = end
+
+    def make_room(self, part: NDArray[Any], end: int) -> None:
+        """Make room for a part that goes up to `end`, of a type that holds it and what there is."""
+        dtype = part.dtype if self.whole is None else np.result_type(self.whole, part)
+        larger = np.empty((end + self.ahead(end, dtype.itemsize), *part.shape[1:]), dtype)
+        if self.whole is not None:
+            larger[: self.length] = self.whole[: self.length]
+        self.whole = larger
 
     def ahead(self, end: int, n_bytes: int) -> int:
         """Entries to make room for beyond `end`: for parts to come of mean size; as much again if there are more."""
@@ -460,7 +463,7 @@ class ForestParts:
 
     def add(self, tree: Tree) -> None:
         """Append a tree of the same features, classes and units as those before."""
-        weight: NDArray[Any] = tree.weight.astype(np.uint32) if is_whole(tree.weight) else tree.weight
+        weight = narrow_weights(tree.weight)
         arrays: dict[str, NDArray[Any]] = {
             "hot": tree.hot,
             "n_rows": tree.n_rows,
@@ -511,9 +514,12 @@ def fit_impurity(impurity: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
     return impurity.astype(np.float32) if weight.dtype == np.float64 else impurity
 
 
-def is_whole(weight: NDArray[np.float64]) -> bool:
-    """Whether weights can be held as uint32."""
-    return bool(weight.max() < 2.0**32 and (weight == np.floor(weight)).all())
+def narrow_weights(weight: NDArray[np.float64]) -> NDArray[Any]:
+    """Weights of nodes as uint32, if these can hold them."""
+    if not weight.max() < 2.0**32:
+        return weight
+    narrow = weight.astype(np.uint32)
+    return narrow if bool((narrow == weight).all()) else weight
 
 
 def join_trees(trees: Iterable[Tree], legend: Legend | None = None) -> Forest:

@@ -17,7 +17,6 @@ from spinney._types import (
     ABSOLUTE_ERROR,
     BEST_FIRST,
     BIN_ROWS,
-    CLASS_ROWS,
     CLASSES,
     CONTROL_SIZE,
     DEPTH_FIRST,
@@ -50,7 +49,6 @@ from spinney._types import (
     TOTALS_SIZE,
 )
 from spinney.kernels.common.structs import (
-    ClassScratch,
     ExtraScratch,
     KeptSurrogates,
     Lists,
@@ -84,6 +82,7 @@ from spinney.tree.workspace import (
     enlarge_frontier,
     enlarge_nodes,
     make_ahead,
+    make_classes,
     make_frontier,
     make_levels,
     make_medians,
@@ -199,9 +198,10 @@ def make_settings(
     units: ScoreUnits,
     traits: Traits,
     n_rows: int,
-    seed: int,
+    *,
+    is_light: bool,
 ) -> Settings:
-    """Settle the parameters in the units of the sums."""
+    """Settle the parameters in the units of the sums; is_light: no row weighs more than MOST_PAIR_WEIGHT."""
     criterion = CRITERIA[params.criterion].code
     if target.widths is not None or (params.criterion == "gini" and target.family == MOMENTS):
         criterion = SQUARED_ERROR
@@ -224,7 +224,7 @@ def make_settings(
         and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
         and 0 < target.n_classes <= MOST_PACKED_CLASSES
         and weights.is_whole
-        and int(weights.values.max()) <= MOST_PAIR_WEIGHT
+        and is_light
         and min_samples_leaf == 1
         and min_weight_leaf <= 1
         and params.missing != SURROGATE
@@ -265,7 +265,7 @@ def make_settings(
         min_spread=scale(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
-        seed=seed,
+        seed=params.seed,
         most_listed=0 if is_packed or target.times is not None else most_listed(params, traits, n_rows),
         most_words=traits.most_words,
         cat_penalty=params.cat_penalty,
@@ -307,6 +307,14 @@ def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
     return np.stack([target.values, weights.values])
 
 
+class Bag(NamedTuple):
+    """Rows of a table that a tree is grown on."""
+
+    ids: NDArray[np.int32]  # (n_rows,) their numbers in the table
+    addends: NDArray[np.int64] | None = None  # what `make_addends` makes, where that is at hand
+    packing: Packing | None = None  # how features stand in the rows of codes; None: each has codes
+
+
 class SummedNodes(NamedTuple):
     """The nodes of a tree with what their rows add up to."""
 
@@ -327,8 +335,8 @@ class Growth(Driven):
     ----------
     codes, target, weights, params, kernels, monotone
         Rows of the table in codes, what they add to sums, and how to grow.
-    ids : int32 array, optional
-        Numbers of the rows in the table; None: from 0 on.
+    bag : Bag, optional
+        Which rows of the table these are; None: all of them.
     room : int
         For how many nodes memory is taken at first.
     seed : int, optional
@@ -336,12 +344,11 @@ class Growth(Driven):
     like : Growth, optional
         A tree of the same table, parameters and kernels that is finished: its memory is used again, and what the table
         says is not asked for twice. Trees of a hundred nodes took more time to be set up than to be grown.
-    packing : Packing, optional
-        How features stand in the rows of `codes`, which are those of the table otherwise; None: each has codes.
     """
 
     table: Table
     table_bits: int  # of the entropies in `table.xlogx`
+    variant: tuple[bool, ...]  # which structs of `scratch` are None: what the types of the driver's arguments depend on
 
     def __init__(
         self,
@@ -351,17 +358,17 @@ class Growth(Driven):
         params: GrowParams,
         kernels: Any,
         monotone: NDArray[np.int8] | None = None,
-        ids: NDArray[np.int32] | None = None,
+        bag: Bag | None = None,
         room: int = FIRST_NODES,
         seed: int | None = None,
         like: Growth | None = None,
-        packing: Packing | None = None,
     ) -> None:
         self.kernels = kernels
         self.params = params
         self.target = target
         self.weights = weights
         if like is None:
+            packing = None if bag is None else bag.packing
             self.packing = whole_codes(codes.n_features) if packing is None else packing
             self.features = np.vstack([codes.features, np.arange(codes.n_features)])[:, self.packing.number]
             is_numeric = self.features[IS_CATEGORICAL] == 0
@@ -372,18 +379,22 @@ class Growth(Driven):
             self.traits = tell_traits(self.features)
         else:
             self.features, self.traits, self.packing = like.features, like.traits, like.packing
-        if like is None or like.weights[1:6] != weights[1:6]:
-            xlogx, self.table_bits = entropy_table(params.criterion, weights)
-        else:
-            xlogx, self.table_bits = like.table.xlogx, like.table_bits
-        self.table = Table(self.features, codes.edges, target.truth, xlogx)
-        self.units = score_units(params.criterion, target, weights, self.table_bits)
+        self.is_light = int(weights.values.max()) <= MOST_PAIR_WEIGHT
+        self.summing: StatUnits | None = None  # what `stat_units` has found
         n_rows = len(codes.rows)
-        seed = params.seed if seed is None else seed
-        self.settings = make_settings(params, target, weights, self.units, self.traits, n_rows, seed)
-        self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
-        self.is_bag = ids is not None  # of a forest: memory is made for bags of somewhat more rows
-        self.addends = make_addends(target, weights)
+        if like is None or not self.take_units(like, n_rows):
+            xlogx, self.table_bits = entropy_table(params.criterion, weights)
+            self.table = Table(self.features, codes.edges, target.truth, xlogx)
+            self.units = score_units(params.criterion, target, weights, self.table_bits)
+            self.settings = make_settings(
+                params, target, weights, self.units, self.traits, n_rows, is_light=self.is_light
+            )
+        if seed is not None:
+            self.settings = self.settings._replace(seed=seed)
+        self.ids = np.arange(n_rows, dtype=ROW) if bag is None else bag.ids
+        self.is_bag = bag is not None  # of a forest: memory is made for bags of somewhat more rows
+        addends = None if bag is None else bag.addends
+        self.addends = make_addends(target, weights) if addends is None else addends
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
         self.fill_alike: SameTypes | None = None  # the same of what sums up a finished tree
@@ -402,6 +413,18 @@ class Growth(Driven):
         is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
         self.ahead = make_ahead(codes.rows, self.packing, self.n_held, self.settings, is_read=is_read)
         self.scratch = self.make_scratch(self.n_held)
+        self.variant = tuple(struct is None for struct in self.scratch)
+
+    def take_units(self, like: Growth, n_rows: int) -> bool:
+        """Use the settings of a finished tree, unless weights or targets are in other units or of another kind."""
+        target, weights, held = self.target, self.weights, like.settings
+        is_alike = like.weights[1:6] == weights[1:6] and like.target[4:10] == target[4:10]
+        if not is_alike or like.is_light != self.is_light:
+            return False
+        self.table, self.table_bits, self.units, self.summing = like.table, like.table_bits, like.units, like.summing
+        listed = 0 if held.is_packed or target.times is not None else most_listed(self.params, self.traits, n_rows)
+        self.settings = held._replace(row_weight=weights.row_weight, most_listed=listed)
+        return True
 
     def take_memory(self, like: Growth, n_rows: int) -> bool:
         """Use the memory of a finished tree, unless it is too small or of another variant."""
@@ -412,7 +435,7 @@ class Growth(Driven):
         if n_rows > like.n_held or not is_alike or like.is_special:
             return False
         self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
-        self.ahead, self.n_held = like.ahead, like.n_held
+        self.ahead, self.n_held, self.variant = like.ahead, like.n_held, like.variant
         clear_frontier(self.frontier)
         return True
 
@@ -449,7 +472,7 @@ class Growth(Driven):
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
         classes, levels, random, medians = None, None, None, None
         if not is_moments:
-            classes = ClassScratch(np.zeros((CLASS_ROWS, n_classes), SUM), np.zeros((3, n_classes)))
+            classes = make_classes(n_classes, int(self.traits.n_levels.max(initial=0)))
         if has_subsets:
             levels = make_levels(self.settings.most_words, n_codes)
         if self.params.has_random_tests:
@@ -541,11 +564,6 @@ class Growth(Driven):
                 self.kernels, self.grow_alike = compiled(), None
             self.make_room()
 
-    @property
-    def variant(self) -> tuple[bool, ...]:
-        """Which structs are None: what the types of the driver's arguments depend on."""
-        return tuple(struct is None for struct in self.scratch)
-
     def sum_up(self) -> SummedNodes:
         """Sum up the nodes."""
         n_nodes, n_classes = int(self.state[N_NODES]), self.target.n_classes
@@ -562,7 +580,8 @@ class Growth(Driven):
             cuts=hot.view(np.float64),
         )
         targets = Targets(self.addends, self.ids, self.target.truth)
-        units, sums = self.stat_units(), NodeSums(*np.empty((2, n_nodes), SUM))
+        sums = NodeSums(*np.empty((2, n_nodes), SUM))
+        self.summing = units = self.summing or self.stat_units()
         means = None if n_classes else np.empty(n_nodes)
         class_sums = np.empty(n_classes, SUM) if n_classes else None
         room = min((n_nodes + 1) // 2, MIXED_WEIGHTS // n_classes) if n_classes else 0

@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from spinney._types import (
     AHEAD_BYTES,
+    CLASS_ROWS,
     CODE,
     CONTROL_SIZE,
+    EXHAUSTIVE_LEVELS,
     IS_CATEGORICAL,
     MAX_CODES,
     MOST_BRANCHES,
+    MOST_SQUARED,
     N_CODES,
     N_FREE,
     PAIR_LANES,
@@ -24,6 +27,7 @@ from spinney._types import (
 )
 from spinney.kernels.common.structs import (
     Children,
+    ClassScratch,
     Frontier,
     LevelScratch,
     MedianScratch,
@@ -31,6 +35,7 @@ from spinney.kernels.common.structs import (
     PackedScratch,
     RandomScratch,
     Settings,
+    SubsetScratch,
 )
 from spinney.table.fixed_point import Target
 from spinney.table.flags import Packing
@@ -73,6 +78,24 @@ def make_packed(n_rows: int) -> PackedScratch:
         pair_scores=np.zeros(PAIR_ROWS),
         bucket_keys=np.empty((2, n), np.uint32),
     )
+
+
+def make_classes(n_classes: int, n_levels: int) -> ClassScratch:
+    """Scratch memory for three classes or more, and categories of up to n_levels levels: see `ClassScratch`."""
+    n = min(n_classes, MOST_SQUARED) if n_levels else 1
+    return ClassScratch(
+        sums=np.zeros((CLASS_ROWS, n_classes), SUM),
+        vectors=np.zeros((3, n_classes)),
+        shares=np.empty(max(n_levels * n_classes, 1)),
+        matrix=np.empty((2, n, n)),
+        subsets=make_subsets(EXHAUSTIVE_LEVELS if n_levels else 1),
+    )
+
+
+def make_subsets(n_levels: int) -> SubsetScratch:
+    """Scratch memory for all subsets of so many levels: see `SubsetScratch`."""
+    n_subsets = 1 << (n_levels - 1)
+    return SubsetScratch(np.zeros((n_levels, n_levels + 1), SUM), *np.zeros((4, n_subsets), SUM), np.zeros(n_subsets))
 
 
 def make_random(n_codes: int) -> RandomScratch:

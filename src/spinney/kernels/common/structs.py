@@ -178,11 +178,25 @@ class Frontier(NamedTuple):
     children: Children  # of the split just carried out
 
 
+class SubsetScratch(NamedTuple):
+    """For all subsets of up to n = EXHAUSTIVE_LEVELS levels, with three classes or more. Life: node; kernels write."""
+
+    products: NDArray[np.int64]  # (n, n + 1): of the class weights of two levels; last, of a level and the node
+    cross: NDArray[np.int64]  # (2**(n - 1),): products of subsets and a level, see `tree.class_levels`
+    squares: NDArray[np.int64]  # (2**(n - 1),): sums of squared class weights
+    with_node: NDArray[np.int64]  # (2**(n - 1),): products with the node
+    weights: NDArray[np.int64]  # (2**(n - 1),)
+    scores: NDArray[np.float64]  # (2**(n - 1),)
+
+
 class ClassScratch(NamedTuple):
     """For three classes or more; None: moments (numbers, two classes). Life: node; kernels write."""
 
     sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT, RANK, HELD
     vectors: NDArray[np.float64]  # (3, n_classes): mean shares, direction, next direction
+    shares: NDArray[np.float64]  # (most levels * n_classes,): see `tree.components`
+    matrix: NDArray[np.float64]  # (2, n, n), n <= MOST_SQUARED: covariance of shares, and its square
+    subsets: SubsetScratch
 
 
 class LevelScratch(NamedTuple):

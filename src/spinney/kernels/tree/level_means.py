@@ -37,18 +37,15 @@ from ..common.structs import Candidate, LevelScratch, OpenNode, Rows, Scratch, S
 from ..common.ties import bar_above, below_all, floor_below
 from .candidates import none_better
 from .category_chance import chance_of_numbers
+from .level_bits import bit_place, mark_codes
 
 BITS = np.uint64(SMALL_SHIFT)
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
-SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # every six bits in a row differ: a shift of it tells which bit is set
-SEQUENCE_SHIFT = np.uint64(58)
 CODES_PER_ROW = 2  # a histogram of up to so many codes for each row
 FEW_LEVELS = 16  # ranks are counted, four comparisons at a time by the processor
 MOST_STEPS = 16  # of an insertion for each level; beyond, Shell's sort takes over
 SPAN = 3.0  # mean deviations to either side of the mean that buckets cover; what lies outside falls into the last
 ROOM = 1.0 + 2.0**-30  # for the rounding of a sum over levels
-# the bit that SEQUENCE, shifted by it, shows in its first six bits
-PLACES = np.argsort([((0x03F79D71B4CB0A89 << bit) & (2**64 - 1)) >> 58 for bit in range(64)])
 
 
 # --- The levels of a node -------------------------------------------------------------------------------------------
@@ -95,12 +92,7 @@ def list_seen(feature: int, n_codes: int, node: OpenNode, rows: Rows, bins: np.n
     column = np.uint64(feature)
     first = np.uint64(node.lo)
     end = np.uint64(node.hi)
-    n_words = np.uint64((n_codes >> 6) + 1)
-    for w in range(n_words):
-        seen[w] = NONE
-    for i in range(first, end):
-        code = np.uint64(codes[i, column])
-        seen[code >> SIX] |= ONE << (code & LAST_BIT)
+    n_words = mark_codes(feature, n_codes, node.lo, node.hi, codes, seen)
     if seen[0] & ONE != NONE:
         return np.int64(-1)
     n_bins = NONE
@@ -108,7 +100,7 @@ def list_seen(feature: int, n_codes: int, node: OpenNode, rows: Rows, bins: np.n
         word = seen[w]
         while word != NONE:
             rest = word & (word - ONE)
-            code = (w << SIX) + np.uint64(PLACES[((word ^ rest) * SEQUENCE) >> SEQUENCE_SHIFT])
+            code = (w << SIX) + bit_place(word ^ rest)
             word = rest
             place[code] = np.int32(n_bins)
             bins[BIN_CODE, n_bins] = np.int64(code)

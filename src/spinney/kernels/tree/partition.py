@@ -23,7 +23,8 @@ from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
 from .flags import bit_of, is_flag, word_of
 
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+SIX, LAST_BIT = np.uint64(6), np.uint64(63)
 
 
 @inlined
@@ -87,6 +88,19 @@ def partition(
         for i in range(np.uint64(lo), np.uint64(hi)):
             code = np.int64(codes[i, column])
             is_behind = np.uint64(code > cut) | (np.uint64(code == 0) & absent)
+            moves[0, n_behind] = i
+            moves[1, n_front] = i
+            n_behind += is_behind
+            n_front += ONE - is_behind
+    elif last == 1:
+        absent = np.uint64(missing >= 1)
+        first_word = np.uint64(cut)
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            code = np.uint64(codes[i, column])
+            is_known = np.uint64(code != NONE)
+            level = code - is_known
+            is_out = ONE - ((subsets[first_word + (level >> SIX)] >> (level & LAST_BIT)) & ONE)
+            is_behind = (is_known & is_out) | ((ONE - is_known) & absent)
             moves[0, n_behind] = i
             moves[1, n_front] = i
             n_behind += is_behind

@@ -37,10 +37,13 @@ from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, 
 from ..common.ties import bar_above, floor_below
 from .candidates import cut_between, none_better
 from .category_chance import chance_of_numbers
+from .feature_order import source_of
+from .level_bits import bit_place, mark_codes
 
 LOW_HALF = 0xFFFFFFFF
 S16, S32, ONE, TWO = np.uint64(16), np.uint64(32), np.uint64(1), np.uint64(2)
 ROWS_PER_BUCKET = 8
+ROOM = 1.0 + 2.0**-30  # for the rounding of a sum over levels
 
 
 @inlined
@@ -302,22 +305,13 @@ def scan_two_classes(
 
 
 @inlined
-def scan_levels(
-    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
-) -> Candidate:
-    """Best subset of the levels of a category, by their shares of class 1, with missing rows on either side.
-
-    The subset goes to `scratch.levels`; the cut is the last level, in the order of shares, that goes left.
-    """
-    codes, addends = rows.codes, scratch.packed.addends
-    histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
-    subset = scratch.levels.bitset
-    n_codes = table.features[N_CODES, feature]
-    top = best.score
-    weight = totals[W_ALL]
-    total = totals[S_ALL]
-    first = np.uint64(node.lo)
-    at = np.uint64(feature)
+def sum_levels(
+    feature: int, n_codes: int, node: OpenNode, rows: Rows, addends: np.ndarray, histogram: np.ndarray
+) -> None:
+    """Add what the rows of a node add to the sums of their levels."""
+    codes, begin, column = source_of(feature, node.lo, rows)
+    first = np.uint64(begin)
+    at = np.uint64(column)
     n = np.uint64(node.hi - node.lo)
     done = np.uint64(0)
     if n_codes <= node.hi - node.lo:
@@ -331,18 +325,56 @@ def scan_levels(
         join_twins(twin, histogram)
     for k in range(done, n):
         histogram[np.uint64(codes[first + k, at])] += widen(np.uint64(np.uint32(addends[k])))
-    absent = histogram[0]
-    histogram[0] = 0
-    totals[N_MISSING] = absent >> 32  # as far as anyone asks: none or some
-    n_bins = np.int64(0)
-    for code in range(1, n_codes + 1):
-        here = histogram[code]
-        if here == 0:
+
+
+@inlined
+def take_level(code: np.uint64, n_bins: np.uint64, histogram: np.ndarray, bins: np.ndarray) -> float:
+    """Move the sums of a level to bin n_bins, in the order of codes; return what it scores as a branch of its own."""
+    here = histogram[code]
+    histogram[code] = 0
+    w = here >> 32
+    s = here & LOW_HALF
+    bins[BIN_CODE, n_bins] = np.int64(code)
+    bins[BIN_SUM, n_bins] = s
+    bins[BIN_WEIGHT, n_bins] = w
+    return np.float64(s) * np.float64(s) / np.float64(w)
+
+
+@inlined
+def list_shares(
+    feature: int, n_codes: int, node: OpenNode, rows: Rows, histogram: np.ndarray, bins: np.ndarray, seen: np.ndarray
+) -> tuple[int, float]:
+    """List the levels of a node, whose sums are in the histogram; return how many, and what they score apart."""
+    n_bins = np.uint64(0)
+    apart = 0.0
+    if n_codes <= node.hi - node.lo:
+        for code in range(ONE, np.uint64(n_codes + 1)):
+            if histogram[code] != 0:
+                apart += take_level(code, n_bins, histogram, bins)
+                n_bins += ONE
+        return np.int64(n_bins), apart
+    n_words = mark_codes(feature, n_codes, node.lo, node.hi, rows.codes, seen)
+    seen[0] &= ~ONE  # missing rows are no level
+    for w in range(n_words):
+        word = seen[w]
+        while word != np.uint64(0):
+            rest = word & (word - ONE)
+            apart += take_level((w << np.uint64(6)) + bit_place(word ^ rest), n_bins, histogram, bins)
+            n_bins += ONE
+            word = rest
+    return np.int64(n_bins), apart
+
+
+@inlined
+def order_by_share(n_bins: int, bins: np.ndarray) -> None:
+    """Order levels by share, then by code, by insertion: exact, since products of whole weights are."""
+    for b in range(1, n_bins):
+        s = bins[BIN_SUM, b]
+        w = bins[BIN_WEIGHT, b]
+        if bins[BIN_SUM, b - 1] * w <= s * bins[BIN_WEIGHT, b - 1]:
             continue
-        histogram[code] = 0
-        w = here >> 32
-        s = here & LOW_HALF
-        k = n_bins  # insertion by share, then by level: exact, since products of whole weights are
+        code = bins[BIN_CODE, b]
+        k = np.int64(b)
         while k > 0 and bins[BIN_SUM, k - 1] * w > s * bins[BIN_WEIGHT, k - 1]:
             bins[BIN_SUM, k] = bins[BIN_SUM, k - 1]
             bins[BIN_WEIGHT, k] = bins[BIN_WEIGHT, k - 1]
@@ -351,16 +383,39 @@ def scan_levels(
         bins[BIN_SUM, k] = s
         bins[BIN_WEIGHT, k] = w
         bins[BIN_CODE, k] = code
-        n_bins += 1
+
+
+@inlined
+def scan_levels(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
+    """Best subset of the levels of a category, by their shares of class 1, with missing rows on either side.
+
+    The subset goes to `scratch.levels`; the cut is the last level, in the order of shares, that goes left.
+    """
+    addends, histogram = scratch.packed.addends, scratch.histogram
+    bins, totals, subset = scratch.bins, scratch.totals, scratch.levels.bitset
+    n_codes = table.features[N_CODES, feature]
+    top = best.score
+    weight = totals[W_ALL]
+    total = totals[S_ALL]
+    sum_levels(feature, n_codes, node, rows, addends, histogram)
+    absent = histogram[0]
+    histogram[0] = 0
+    w_absent = absent >> 32
+    s_absent = absent & LOW_HALF
+    totals[N_MISSING] = w_absent  # as far as anyone asks: none or some
+    n_bins, apart = list_shares(feature, n_codes, node, rows, histogram, bins, subset)
     if n_bins == 0 or (n_bins == 1 and absent == 0):
         return none_better(best)
+    if absent == 0 and apart * ROOM < floor_below(top):  # no subset scores more than all levels apart
+        return none_better(best)
+    order_by_share(n_bins, bins)
     bar = bar_above(top)
     cut = np.int64(-1)
     branch = np.int64(0)
     w_left = np.int64(0)
     left = np.int64(0)
-    w_absent = absent >> 32
-    s_absent = absent & LOW_HALF
     roots = 0.0
     all_roots = sum_roots(bins, n_bins, BIN_WEIGHT)
     chance = chance_of_numbers(n_codes, n_bins, all_roots, node, rows, settings, table.xlogx, totals)

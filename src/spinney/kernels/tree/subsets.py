@@ -29,6 +29,7 @@ from spinney._types import (
     RIGHT,
     SMALL_SHIFT,
     SURROGATE,
+    W_ALL,
 )
 
 from ..common.bins import list_bins_by_keys, order_bins
@@ -48,19 +49,18 @@ from ..common.structs import (
     SortedKeys,
     Table,
 )
+from ..common.ties import below_all
 from .candidates import none_better
 from .category_chance import chance_of_classes, chance_of_numbers
+from .class_levels import SHARE_SLACK, scan_class_levels
+from .components import score_levels
 from .given_sums import has_given, list_node_bins
 from .level_means import is_free, scan_level_means
-from .scan_classes import fill_class_sums, power_kind, power_step, start_right, try_cut
+from .scan_classes import SQUARES, fill_class_sums, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
 
 LEVELS_PER_ROW = 16  # a category of more levels for each row of a node is listed by sorting
-POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
-POWER_TOLERANCE = 1e-14
-GOLDEN_RATIO = 0.6180339887498949
-SHARE_SLACK = 1e-12  # coordinates are sums of products of shares, at most 1
 ONE = np.uint64(1)
 NONE = np.uint64(0)
 
@@ -106,80 +106,6 @@ def subset_moments(
     return found
 
 
-@kernel
-def score_levels(
-    histogram: np.ndarray,
-    width: int,
-    bins: np.ndarray,
-    n_bins: int,
-    present: np.ndarray,  # sums, for its row PRESENT
-    n_present: int,
-    vectors: np.ndarray,  # (3, n_classes) scratch: mean shares, direction, next direction
-    scores: np.ndarray,
-) -> None:
-    """Write each level's coordinate on the first principal component of the class shares to `scores`."""
-    known = 0.0
-    for k in range(n_present):
-        vectors[0, k] = 0.0
-        vectors[1, k] = 0.0
-    for b in range(n_bins):
-        at = bins[BIN_CODE, b] * width
-        known += np.float64(bins[BIN_WEIGHT, b])
-        for k in range(n_present):
-            vectors[0, k] += np.float64(histogram[at + present[PRESENT, k]])
-    for k in range(n_present):
-        vectors[0, k] /= known
-    # start from the level that is farthest out, so that the start is not orthogonal to what is sought
-    farthest = -1.0
-    for b in range(n_bins):
-        at = bins[BIN_CODE, b] * width
-        weight = np.float64(bins[BIN_WEIGHT, b])
-        norm = 0.0
-        for k in range(n_present):
-            d = np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]
-            norm += d * d * weight
-        if norm > farthest:
-            farthest = norm
-            for k in range(n_present):
-                vectors[1, k] = np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]
-    # by symmetry that level can still be orthogonal to the component: an uneven push keeps a part of every direction
-    largest = 0.0
-    for k in range(n_present):
-        largest = max(largest, abs(vectors[1, k]))
-    for k in range(n_present):
-        turn = np.float64(k + 1) * GOLDEN_RATIO
-        vectors[1, k] += 0.1 * largest * (turn - np.floor(turn))
-    for _ in range(POWER_STEPS):
-        for k in range(n_present):
-            vectors[2, k] = 0.0
-        for b in range(n_bins):
-            at = bins[BIN_CODE, b] * width
-            weight = np.float64(bins[BIN_WEIGHT, b])
-            dot = 0.0
-            for k in range(n_present):
-                dot += (np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]) * vectors[1, k]
-            scores[b] = dot
-            for k in range(n_present):
-                d = np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]
-                vectors[2, k] += d * dot * weight
-        norm = 0.0
-        for k in range(n_present):
-            norm += vectors[2, k] * vectors[2, k]
-        norm = np.sqrt(norm)
-        if norm == 0.0:
-            break
-        change = 0.0
-        for k in range(n_present):
-            d = vectors[2, k] / norm
-            change = max(change, abs(d - vectors[1, k]))
-            vectors[1, k] = d
-        if change < POWER_TOLERANCE:
-            break
-    if scores[0] > 0.0:  # bin 0 is the lowest level: the sign of the component is ours to choose
-        for b in range(n_bins):
-            scores[b] = -scores[b]
-
-
 @inlined
 def list_level_bins(
     node: OpenNode, n_codes: int, settings: Settings, histogram: np.ndarray, bins: np.ndarray, sums: np.ndarray
@@ -200,10 +126,26 @@ def list_level_bins(
 
 
 @inlined
+def copy_class_weights(
+    n_bins: int,
+    n_present: int,
+    width: int,
+    histogram: np.ndarray,
+    bins: np.ndarray,
+    sums: np.ndarray,
+    shares: np.ndarray,
+) -> None:
+    """Copy the weights of the classes of the node, level by level, without gaps."""
+    for b in range(n_bins):
+        for k in range(n_present):
+            shares[b * n_present + k] = np.float64(histogram[bins[BIN_CODE, b] * width + sums[PRESENT, k]])
+
+
+@inlined
 def subset_classes(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
-    """Best subset for three classes or more; its cut is the number of the candidate."""
+    """The same as `scan_class_levels` by any criterion, whatever is missing; its cut is the candidate's number."""
     histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
     sums, scores, xlogx = scratch.classes.sums, scratch.levels.scores, table.xlogx
     n_present = node.n_present
@@ -214,7 +156,8 @@ def subset_classes(
     kind = power_kind(settings, xlogx)
     is_exhaustive = n_bins <= EXHAUSTIVE_LEVELS
     if not is_exhaustive:
-        score_levels(histogram, width, bins, n_bins, sums, n_present, scratch.classes.vectors, scores)
+        copy_class_weights(n_bins, n_present, width, histogram, bins, sums, scratch.classes.shares)
+        score_levels(n_bins, n_present, bins, scratch.classes, scores)
         order_bins(bins, scores, n_bins, SHARE_SLACK)
     # exhaustive: candidate m sends bin 0 and those others whose bit is set in m; ordered: bins 0 .. m
     n_candidates = np.int64(0)
@@ -228,6 +171,7 @@ def subset_classes(
     roots = 0.0
     all_roots = sum_roots(bins, n_bins, BIN_WEIGHT)
     chance = chance_of_classes(n_codes, n_bins, all_roots, node, settings, xlogx, sums, totals)
+    is_plain = kind == SQUARES and totals[N_MISSING] == 0 and not settings.has_random_ties
     has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
     for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
@@ -253,6 +197,11 @@ def subset_classes(
             w_left += bins[BIN_WEIGHT, b]
             if chance.noise > 0.0:
                 roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
+        if is_plain:
+            wa = np.float64(w_left)
+            wb = np.float64(totals[W_ALL] - w_left)
+            if np.float64(power_left) * wb + np.float64(power_right) * wa < below_all(found.score) * (wa * wb):
+                continue  # as most do: a call passes many words
         is_last = m == n_candidates - 1
         cut = CutAtHand(np.int64(m), np.int64(-1), is_last, n_left, w_left, power_left, power_right, roots)
         found = try_cut(found, cut, node, settings, xlogx, sums, totals, chance)
@@ -293,6 +242,26 @@ def subset_numbers(
 
 
 @inlined
+def subset_any_classes(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    packed: PackedScratch | None,
+) -> Candidate:
+    """Best subset for three classes or more."""
+    if packed is not None:
+        if node.is_packed:
+            is_settled, found = scan_class_levels(best, feature, node, rows, table, settings, scratch)
+            if is_settled:
+                return found
+    return subset_classes(best, feature, node, rows, table, settings, scratch)
+
+
+@inlined
 def subset_of(
     best: Candidate,
     feature: int,
@@ -306,7 +275,7 @@ def subset_of(
     """Best subset for any target."""
     if classes is None:
         return subset_numbers(best, feature, node, rows, table, settings, scratch, scratch.packed)
-    return subset_classes(best, feature, node, rows, table, settings, scratch)
+    return subset_any_classes(best, feature, node, rows, table, settings, scratch, scratch.packed)
 
 
 @inlined

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spinney._node_layout import WORD_BITS, pack_leaf, pack_link, pack_test
 from spinney._types import SUBSET, THRESHOLD
 from spinney.model.container import BrokenFileError
-from spinney.tree.forest import Forest, fit_impurity, is_whole, starts
+from spinney.tree.forest import Forest, fit_impurity, narrow_weights, starts
 from spinney.tree.linear import LinearLeaves
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def join_nodes(
     if n_classes:
         distributions = count_classes(distributions, weight[is_mixed(cut, is_leaf)])
     hot = np.stack([cut.view(np.uint64), link], axis=1)
-    kept: Any = weight.astype(np.uint32) if is_whole(weight) else weight
+    kept = narrow_weights(weight)
     forest = Forest(
         hot=hot, n_rows=n_rows.astype(np.uint32), weight=kept, impurity=fit_impurity(impurity, kept),
         first_node=walk.first, first_word=first_word, first_mixed=first_mixed, subsets=subsets,
