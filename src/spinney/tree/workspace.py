@@ -84,7 +84,7 @@ def make_random(n_codes: int) -> RandomScratch:
 def make_subtrees(n_features: int, n_addends: int, settings: Settings) -> SubtreeScratch:
     """Scratch memory for subtrees of few rows: see `SubtreeScratch`."""
     n_lanes = (n_features + 3) // 4 * 4
-    low, high = np.zeros((2, n_lanes))
+    low, high, thresholds, scores = np.zeros((4, n_lanes))
     order, places = np.zeros((2, PAIR_ROWS), np.uint64)
     return SubtreeScratch(
         values=np.zeros((PAIR_ROWS, n_lanes)),
@@ -96,6 +96,9 @@ def make_subtrees(n_features: int, n_addends: int, settings: Settings) -> Subtre
         codes=np.zeros((PAIR_ROWS, n_lanes), CODE),
         low=low,
         high=high,
+        tried=np.zeros(n_lanes + 4, np.uint64),
+        thresholds=thresholds,
+        scores=scores,
         members=np.zeros(settings.n_classes, np.uint64),
         kept=np.zeros(settings.most_words, np.uint64),
     )

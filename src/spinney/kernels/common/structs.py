@@ -232,6 +232,9 @@ class SubtreeScratch(NamedTuple):
     codes: NDArray[np.uint16]  # (rows of the subtree, lanes): of the same rows, of features that are tested by codes
     low: NDArray[np.float64]  # (lanes,): lowest known value of the same rows; inf: none is known
     high: NDArray[np.float64]  # (lanes,): highest one
+    tried: NDArray[np.uint64]  # here and below (lanes,): features that are tried, in the order of the search
+    thresholds: NDArray[np.float64]  # that were drawn for them; NaN: none, or none in values
+    scores: NDArray[np.float64]  # of these
     members: NDArray[np.uint64]  # (n_classes,): the same rows of each class, as bits
     kept: NDArray[np.uint64]  # (most_words,): the subset of the best test so far, if it was found by codes
 

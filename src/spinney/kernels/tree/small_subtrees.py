@@ -22,6 +22,7 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
+    ALL,
     CONTROL_ROWS,
     IS_CATEGORICAL,
     LEAF,
@@ -35,7 +36,6 @@ from spinney._types import (
     OFFSET,
     PAIR_LANES,
     PAIR_ROWS,
-    LEFT,
     PRESENT,
     S_ALL,
     SUBSET,
@@ -63,11 +63,11 @@ from ..common.structs import (
     SubtreeScratch,
     Table,
 )
-from ..common.ties import NO_SCORE, certain
+from ..common.ties import NO_SCORE, bar_above, certain
 from .drawn_tests import settle_drawn, try_random_test
 from .feature_order import draw_feature, restore_order
 from .search import CHILD_KEYS, DRAWS, TESTS, sum_node
-from .small_tests import draw_value, judge_left_classes, judge_left_sums
+from .small_tests import draw_value
 
 NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
 TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
@@ -160,11 +160,9 @@ def side_of_threshold(feature: np.uint64, threshold: float, n: np.uint64, few: S
     """The rows whose value is not above a threshold."""
     values, places = few.values, few.places
     side = NONE
-    for first in range(NONE, count_steps_of(n), LANES):
-        for lane in range(PAIR_LANES):
-            k = first + np.uint64(lane)
-            side |= np.uint64(values[places[k], feature] <= threshold) << k
-    return side & (~NONE >> (np.uint64(PAIR_ROWS) - n))
+    for k in range(n):
+        side |= np.uint64(values[places[k], feature] <= threshold) << k
+    return side
 
 
 @inlined
@@ -212,26 +210,38 @@ def weigh_side(side: np.uint64, n: np.uint64, addends: np.ndarray) -> int:
 def sum_side(side: np.uint64, n: np.uint64, addends: np.ndarray) -> int:
     """Sum of the targets on the left."""
     total = np.int64(0)
-    for first in range(NONE, count_steps_of(n), LANES):
-        for lane in range(PAIR_LANES):
-            k = first + np.uint64(lane)
-            total += addends[TARGET, k] & -np.int64((side >> k) & ONE)
+    for k in range(n):
+        total += addends[TARGET, k] & -np.int64((side >> k) & ONE)
     return total
 
 
 @inlined
-def sum_side_classes(side: np.uint64, n: np.uint64, n_present: int, few: SubtreeScratch, sums: np.ndarray) -> None:
-    """Sum the weights of each class on the left, in sums[LEFT]."""
+def score_side_classes(side: np.uint64, node: OpenNode, weight: int, few: SubtreeScratch, sums: np.ndarray) -> float:
+    """Score of a test by Gini of whole weights, for three classes or more."""
     addends, members = few.addends, few.members
-    if len(addends) == 1:
-        for k in range(n_present):
-            c = np.uint64(sums[PRESENT, k])
-            sums[LEFT, c] = count_bits(side & members[c])
-        return
-    for k in range(n_present):
-        sums[LEFT, sums[PRESENT, k]] = 0
-    for k in range(n):
-        sums[LEFT, np.uint64(addends[TARGET, k])] += addends[WEIGHT, k] & -np.int64((side >> k) & ONE)
+    w_left = np.int64(0)
+    power_left = np.int64(0)
+    power_right = np.int64(0)
+    for k in range(node.n_present):
+        c = np.uint64(sums[PRESENT, k])
+        left = weigh_side(side & members[c], np.uint64(node.hi), addends)
+        right = sums[ALL, c] - left
+        w_left += left
+        power_left += left * left
+        power_right += right * right
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    return (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
+
+
+@inlined
+def score_left_sums(left: int, w_left: int, node: OpenNode, weight: int, total: int) -> float:
+    """Score of a test by squared error, from the sums of its left branch."""
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    a = np.float64(left - node.centre * w_left)
+    b = np.float64(total - left - node.centre * (weight - w_left))
+    return (a * a * wb + b * b * wa) / (wa * wb)
 
 
 @inlined
@@ -247,21 +257,80 @@ def list_members(n: np.uint64, n_present: int, few: SubtreeScratch, classes: Cla
 
 
 @inlined
-def judge_side(
-    best: Candidate,
-    side: np.uint64,
-    node: OpenNode,
-    few: SubtreeScratch,
-    totals: np.ndarray,
-    classes: ClassScratch | None,
-) -> Candidate:
-    """Judge a test by the rows that it sends left: the cut is 0 if it is chosen."""
-    n = np.uint64(node.hi)
+def score_side(
+    side: np.uint64, node: OpenNode, few: SubtreeScratch, totals: np.ndarray, classes: ClassScratch | None
+) -> float:
+    """Score of a test by the rows that it sends left."""
     if classes is not None:
-        sum_side_classes(side, n, node.n_present, few, classes.sums)
-        return judge_left_classes(best, node, classes.sums, totals[W_ALL])
+        return score_side_classes(side, node, totals[W_ALL], few, classes.sums)
+    n = np.uint64(node.hi)
     left = sum_side(side, n, few.addends)
-    return judge_left_sums(best, left, weigh_side(side, n, few.addends), node, totals)
+    return score_left_sums(left, weigh_side(side, n, few.addends), node, totals[W_ALL], totals[S_ALL])
+
+
+@inlined
+def score_four_classes(
+    first: np.uint64, node: OpenNode, few: SubtreeScratch, totals: np.ndarray, sums: np.ndarray
+) -> None:
+    """Score four thresholds, for three classes or more."""
+    values, places, tried, thresholds, scores = few.values, few.places, few.tried, few.thresholds, few.scores
+    f, g, h, i = tried[first], tried[first + ONE], tried[first + TWO], tried[first + THREE]
+    p, q = thresholds[first], thresholds[first + ONE]
+    r, s = thresholds[first + TWO], thresholds[first + THREE]
+    a, b, c, d = NONE, NONE, NONE, NONE
+    for k in range(np.uint64(node.hi)):
+        at = places[k]
+        a |= np.uint64(values[at, f] <= p) << k
+        b |= np.uint64(values[at, g] <= q) << k
+        c |= np.uint64(values[at, h] <= r) << k
+        d |= np.uint64(values[at, i] <= s) << k
+    weight = totals[W_ALL]
+    scores[first] = score_side_classes(a, node, weight, few, sums)
+    scores[first + ONE] = score_side_classes(b, node, weight, few, sums)
+    scores[first + TWO] = score_side_classes(c, node, weight, few, sums)
+    scores[first + THREE] = score_side_classes(d, node, weight, few, sums)
+
+
+@inlined
+def score_four_sums(first: np.uint64, node: OpenNode, few: SubtreeScratch, totals: np.ndarray) -> None:
+    """Score four thresholds, for numbers and two classes: loads of one do not wait for the sums of another."""
+    values, places, tried, thresholds, scores = few.values, few.places, few.tried, few.thresholds, few.scores
+    addends = few.addends
+    f, g, h, i = tried[first], tried[first + ONE], tried[first + TWO], tried[first + THREE]
+    p, q = thresholds[first], thresholds[first + ONE]
+    r, s = thresholds[first + TWO], thresholds[first + THREE]
+    none = np.int64(0)
+    a, b, c, d = none, none, none, none
+    w, x, y, z = none, none, none, none
+    is_unit = len(addends) == 1
+    for k in range(np.uint64(node.hi)):
+        at = places[k]
+        target = addends[TARGET, k]
+        weight = np.int64(1) if is_unit else addends[WEIGHT, k]
+        is_a = -np.int64(values[at, f] <= p)
+        is_b = -np.int64(values[at, g] <= q)
+        is_c = -np.int64(values[at, h] <= r)
+        is_d = -np.int64(values[at, i] <= s)
+        a, b, c, d = a + (target & is_a), b + (target & is_b), c + (target & is_c), d + (target & is_d)
+        w, x, y, z = w + (weight & is_a), x + (weight & is_b), y + (weight & is_c), z + (weight & is_d)
+    weight, total = totals[W_ALL], totals[S_ALL]
+    a_score = score_left_sums(a, w, node, weight, total)
+    b_score = score_left_sums(b, x, node, weight, total)
+    c_score = score_left_sums(c, y, node, weight, total)
+    d_score = score_left_sums(d, z, node, weight, total)
+    scores[first], scores[first + ONE] = a_score, b_score
+    scores[first + TWO], scores[first + THREE] = c_score, d_score
+
+
+@inlined
+def score_four(
+    first: np.uint64, node: OpenNode, few: SubtreeScratch, totals: np.ndarray, classes: ClassScratch | None
+) -> None:
+    """Score the thresholds of four features that are tried, from number `first` on."""
+    if classes is not None:
+        score_four_classes(first, node, few, totals, classes.sums)
+    else:
+        score_four_sums(first, node, few, totals)
 
 
 @kernel
@@ -314,18 +383,108 @@ def keep_levels(n_levels: int, few: SubtreeScratch, levels: LevelScratch | None)
 
 
 @inlined
-def draw_side(
-    feature: int, node: OpenNode, features: np.ndarray, few: SubtreeScratch
-) -> tuple[bool, np.uint64, float, np.uint64]:
-    """Draw a test of a feature that varies: whether it could be, its side, its threshold, and its first word's draw."""
+def list_tried(
+    most: int, draw_key: np.uint64, n: np.uint64, features: np.ndarray, settings: Settings, scratch: Scratch
+) -> np.uint64:
+    """List the first `most` features that vary, in the order of the search, in `tried`; return how many."""
+    few, permutation, places = scratch.subtrees, scratch.permutation, scratch.places
+    low, high, tried = few.low, few.high, few.tried
+    n_tried = NONE
+    n_drawn = np.int64(0)
+    for k in range(np.int64(features.shape[1])):
+        if n_tried >= np.uint64(most):
+            break
+        feature = np.uint64(k)
+        if settings.is_shuffled:
+            feature = np.uint64(draw_feature(permutation, places, k, draw_key))
+            n_drawn += 1
+        tried[n_tried] = feature
+        varies = low[feature] < high[feature]
+        if few.has_gap[feature] != 0:
+            varies |= low[feature] == high[feature] and lacks_value(feature, n, few)
+        n_tried += np.uint64(varies)
+    restore_order(permutation, places, n_drawn)
+    return n_tried
+
+
+@inlined
+def draw_tests(n_tried: np.uint64, node: OpenNode, features: np.ndarray, few: SubtreeScratch) -> bool:
+    """Draw a threshold for each feature that is tried, NaN where there is none; return whether that is so of one."""
     n = np.uint64(node.hi)
-    at = np.uint64(feature)
-    if features[IS_CATEGORICAL, feature] != 0:
-        n_words = np.uint64((features[N_CODES, feature] + 63) >> 6)
-        side, first = side_of_levels(at, n_words, fold(node.test_key, at), n, few)
-        return True, side, np.inf, first
-    is_drawn, threshold = draw_value(few.low[at], few.high[at], node.test_key, feature)
-    return is_drawn, side_of_threshold(at, threshold, n, few), threshold, NONE
+    has_others = False
+    for i in range((n_tried + THREE) & ~THREE):
+        feature = few.tried[i] if i < n_tried else few.tried[0]
+        is_drawn, threshold = draw_value(few.low[feature], few.high[feature], node.test_key, np.int64(feature))
+        is_number = features[IS_CATEGORICAL, feature] == 0
+        is_drawn &= is_number & (i < n_tried)
+        if few.has_gap[feature] != 0:
+            is_drawn &= not lacks_value(feature, n, few)
+        few.tried[i] = feature
+        few.thresholds[i] = threshold if is_drawn else NAN
+        has_others |= (not is_drawn) & (i < n_tried)
+    return has_others
+
+
+@inlined
+def choose_among(n_tried: np.uint64, bound: float, few: SubtreeScratch) -> tuple[SmallTest, float]:
+    """The best of the thresholds that were scored, and its score."""
+    best = NO_SCORE
+    at = NONE
+    for i in range(n_tried):
+        score = few.scores[i]
+        is_better = (score > bar_above(best)) & (not best >= bound)  # a bound that is not known is NaN
+        best = score if is_better else best
+        at = i if is_better else at
+    feature = np.int64(few.tried[at]) if n_tried > NONE else np.int64(-1)
+    return SmallTest(feature, False, NONE, np.int64(-1), few.thresholds[at], NONE), best
+
+
+@inlined
+def choose_of_all(
+    lo: int,
+    n_tried: np.uint64,
+    bound: float,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+) -> tuple[SmallTest, float]:
+    """The same where some features that are tried are categories or lack values."""
+    few, totals, features = scratch.subtrees, scratch.totals, table.features
+    n = np.uint64(node.hi)
+    chosen = SmallTest(np.int64(-1), False, NONE, np.int64(-1), np.inf, NONE)
+    best = NO_SCORE
+    for i in range(n_tried):
+        if best >= bound:
+            break
+        feature = few.tried[i]
+        threshold = few.thresholds[i]
+        score = few.scores[i]
+        if threshold != threshold and (
+            few.has_gap[feature] != 0 and lacks_value(feature, n, few) or features[IS_CATEGORICAL, feature] == 0
+        ):
+            given = Candidate(best, np.int64(-1), np.int64(-1), np.int64(0), np.int64(0), np.inf)
+            found = try_by_codes(given, np.int64(feature), lo, node, rows, table, settings, scratch)
+            best = found.score
+            if found.cut >= 0:
+                kind = SUBSET if features[IS_CATEGORICAL, feature] != 0 else THRESHOLD
+                side = side_of_codes(np.int64(feature), kind, found, n, few, scratch.levels)
+                if kind == SUBSET:
+                    keep_levels(features[N_CODES, feature], few, scratch.levels)
+                missing = found.missing if totals[N_MISSING] > 0 else np.int64(-1)
+                chosen = SmallTest(np.int64(feature), True, side, missing, found.threshold, NONE)
+            continue
+        side, first = NONE, NONE
+        if threshold != threshold:
+            n_words = np.uint64((features[N_CODES, feature] + 63) >> 6)
+            side, first = side_of_levels(feature, n_words, fold(node.test_key, feature), n, few)
+            score = score_side(side, node, few, totals, scratch.classes)
+            threshold = np.inf
+        if score > bar_above(best):
+            best = score
+            chosen = SmallTest(np.int64(feature), False, side, np.int64(-1), threshold, first)
+    return chosen, best
 
 
 @inlined
@@ -342,42 +501,20 @@ def search_few(
     """The best test of the rows that were picked, and its score; its feature is -1 where no feature varies."""
     few, totals, features = scratch.subtrees, scratch.totals, table.features
     n = np.uint64(node.hi)
-    chosen = SmallTest(np.int64(-1), False, NONE, np.int64(-1), np.inf, NONE)
-    best = NO_SCORE
-    n_tried = np.int64(0)
-    n_drawn = np.int64(0)
-    for k in range(np.int64(features.shape[1])):
-        if best >= bound or (n_tried >= settings.n_try and chosen.feature >= 0):
-            break
-        feature = np.int64(k)
-        if settings.is_shuffled:
-            feature = draw_feature(scratch.permutation, scratch.places, k, draw_key)
-            n_drawn += 1
-        given = Candidate(best, np.int64(-1), np.int64(-1), np.int64(0), np.int64(0), np.inf)
-        if not lacks_value(np.uint64(feature), n, few):
-            if few.low[feature] == few.high[feature]:
-                continue  # only features that vary count
-            is_drawn, side, threshold, first = draw_side(feature, node, features, few)
-            if is_drawn:
-                n_tried += 1
-                found = judge_side(given, side, node, few, totals, scratch.classes)
-                best = found.score
-                if found.cut >= 0:
-                    chosen = SmallTest(feature, False, side, np.int64(-1), threshold, first)
-                continue
-        found = try_by_codes(given, feature, lo, node, rows, table, settings, scratch)
-        best = found.score
-        if found.missing < 0:
-            continue
-        n_tried += 1
-        if found.cut >= 0:
-            kind = SUBSET if features[IS_CATEGORICAL, feature] != 0 else THRESHOLD
-            side = side_of_codes(feature, kind, found, n, few, scratch.levels)
-            if kind == SUBSET:
-                keep_levels(features[N_CODES, feature], few, scratch.levels)
-            missing = found.missing if totals[N_MISSING] > 0 else np.int64(-1)
-            chosen = SmallTest(feature, True, side, missing, found.threshold, NONE)
-    restore_order(scratch.permutation, scratch.places, n_drawn)
+    most = settings.n_try
+    if n == TWO and not settings.has_random_ties:
+        most = np.int64(1)  # none is better than one that tells two rows apart
+    n_tried = list_tried(most, draw_key, n, features, settings, scratch)
+    has_others = draw_tests(n_tried, node, features, few)
+    for first in range(NONE, n_tried, FOUR):
+        score_four(first, node, few, totals, scratch.classes)
+    if has_others:
+        chosen, best = choose_of_all(lo, n_tried, bound, node, rows, table, settings, scratch)
+    else:
+        chosen, best = choose_among(n_tried, bound, few)
+    if chosen.side == NONE and chosen.feature >= 0:
+        side = side_of_threshold(np.uint64(chosen.feature), chosen.threshold, n, few)
+        chosen = SmallTest(chosen.feature, False, side, chosen.missing, chosen.threshold, chosen.first)
     return chosen, best
 
 
