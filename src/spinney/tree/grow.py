@@ -89,6 +89,7 @@ from spinney.tree.workspace import (
     make_nodes,
     make_packed,
     make_random,
+    make_subtrees,
 )
 
 FIRST_SLOTS = 128  # of open nodes
@@ -98,6 +99,7 @@ TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
+SUBTREE_FEATURES = 256  # of the widest table whose small subtrees are finished in one go: 128 kB of values
 PACKED_SHARE = 2.5  # of the features at least for each that a node tries: with more, sorted lists are faster
 LISTED_CODES = {
     MOMENTS: 1,
@@ -432,6 +434,7 @@ class Growth(Driven):
         is_alike = settings.is_packed == held.is_packed and settings.is_unit == held.is_unit
         is_alike &= (settings.most_listed > 0) == (held.most_listed > 0)
         is_alike &= settings.most_listed <= like.lists.keys.shape[1]
+        is_alike &= self.has_subtrees == (like.scratch.subtrees is not None)
         if n_rows > like.n_held or not is_alike or like.is_special:
             return False
         self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
@@ -493,12 +496,27 @@ class Growth(Driven):
             levels=levels,
             packed=make_packed(n_rows) if self.settings.is_packed else None,
             random=random,
+            subtrees=make_subtrees(n_features, len(self.addends), self.settings) if self.has_subtrees else None,
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
             medians=medians,
             outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
             given=None,
         )
+
+    @property
+    def has_subtrees(self) -> bool:
+        """Whether subtrees of few rows are finished in one go: their random tests are judged by left branches alone."""
+        settings = self.settings
+        is_quick = settings.is_plain or (
+            self.target.family == CLASSES
+            and settings.criterion == GINI
+            and settings.is_whole
+            and max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1
+            and not settings.has_random_ties
+        )
+        is_free = settings.missing == LEARNED and settings.order == DEPTH_FIRST and settings.min_spread <= 0.0
+        return settings.is_random and is_quick and is_free and self.traits.n_features <= SUBTREE_FEATURES
 
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
         """Scratch memory for several outputs."""

@@ -36,6 +36,7 @@ from spinney.kernels.common.structs import (
     RandomScratch,
     Settings,
     SubsetScratch,
+    SubtreeScratch,
 )
 from spinney.table.fixed_point import Target
 from spinney.table.flags import Packing
@@ -102,6 +103,29 @@ def make_random(n_codes: int) -> RandomScratch:
     """Scratch memory for random tests of nodes of so many rows, or codes: see `RandomScratch`."""
     column = np.zeros(max(n_codes, PAIR_ROWS), np.int32)
     return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
+
+
+def make_subtrees(n_features: int, n_addends: int, settings: Settings) -> SubtreeScratch:
+    """Scratch memory for subtrees of few rows: see `SubtreeScratch`."""
+    n_lanes = (n_features + 3) // 4 * 4
+    low, high, thresholds, scores = np.zeros((4, n_lanes))
+    order, places = np.zeros((2, PAIR_ROWS), np.uint64)
+    return SubtreeScratch(
+        values=np.zeros((PAIR_ROWS, n_lanes)),
+        has_gap=np.zeros(n_lanes, np.int64),
+        order=order,
+        stack=np.zeros((3, PAIR_ROWS), np.int64),
+        places=places,
+        addends=np.zeros((n_addends, PAIR_ROWS), SUM),
+        codes=np.zeros((PAIR_ROWS, n_lanes), CODE),
+        low=low,
+        high=high,
+        tried=np.zeros(n_lanes + 4, np.uint64),
+        thresholds=thresholds,
+        scores=scores,
+        members=np.zeros(settings.n_classes, np.uint64),
+        kept=np.zeros(settings.most_words, np.uint64),
+    )
 
 
 def make_levels(n_words: int, n_codes: int) -> LevelScratch:

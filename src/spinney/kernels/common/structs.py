@@ -231,6 +231,29 @@ class RandomScratch(NamedTuple):
     padded: NDArray[np.int64]  # (2, PAIR_ROWS): target and weight of the rows of a small node, see `tree.small_tests`
 
 
+class SubtreeScratch(NamedTuple):
+    """For subtrees of few rows, see `tree.small_subtrees`; None: nodes of any size go through the queue.
+
+    Here the rows of a subtree are PAIR_ROWS at most, and a lane is a feature, their number a multiple of four.
+    `values`, `has_gap` and `order` last as long as the subtree. Life: node; kernels write.
+    """
+
+    values: NDArray[np.float64]  # (rows of the subtree, lanes): NaN where missing, numbers of levels from 1 on
+    has_gap: NDArray[np.int64]  # (lanes,): 1: some row of the subtree lacks a value
+    order: NDArray[np.uint64]  # (rows of the subtree,): places of its rows, those of a node side by side
+    stack: NDArray[np.int64]  # (3, rows of the subtree): open nodes: number, depth, key
+    places: NDArray[np.uint64]  # (rows of the subtree,): of the node at hand, the last repeated
+    addends: NDArray[np.int64]  # (1 or 2, rows of the subtree): of the same rows; 0 where the last is repeated
+    codes: NDArray[np.uint16]  # (rows of the subtree, lanes): of the same rows, of features that are tested by codes
+    low: NDArray[np.float64]  # (lanes,): lowest known value of the same rows; inf: none is known
+    high: NDArray[np.float64]  # (lanes,): highest one
+    tried: NDArray[np.uint64]  # here and below (lanes,): features that are tried, in the order of the search
+    thresholds: NDArray[np.float64]  # that were drawn for them; NaN: none, or none in values
+    scores: NDArray[np.float64]  # of these
+    members: NDArray[np.uint64]  # (n_classes,): the same rows of each class, as bits
+    kept: NDArray[np.uint64]  # (most_words,): the subset of the best test so far, if it was found by codes
+
+
 class RateScratch(NamedTuple):
     """For Poisson's deviance, see `tree.rates`; None: another criterion. Life: node; kernels write."""
 
@@ -363,6 +386,7 @@ class Scratch(NamedTuple):
     levels: LevelScratch | None  # None: no categories
     packed: PackedScratch | None  # None: addends are not packed
     random: RandomScratch | None  # None: no random tests
+    subtrees: SubtreeScratch | None  # None: small nodes are searched one by one
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
     rates: RateScratch | None  # None: not Poisson's deviance
     medians: MedianScratch | None  # None: not the absolute error
@@ -469,6 +493,17 @@ class DrawnTest(NamedTuple):
     highest: int  # highest code of the node; 0: none is known, or it is not needed
     n_missing: int  # rows with a missing value
     sign: int  # monotone constraint of the feature: -1, 0 or 1
+
+
+class SmallTest(NamedTuple):
+    """The best test of a node of few rows so far. Life: node; `search_few` makes it."""
+
+    feature: int  # -1: none yet
+    is_by_codes: bool  # it was found by codes: something is missing, or its threshold could not be drawn in values
+    side: np.uint64  # a bit for each row of the node, set if it goes left
+    missing: int  # branch of missing rows; -1: the node has none
+    threshold: float  # as a value; inf: a category, or known rows against missing ones
+    first: np.uint64  # number of the draw that the words of a subset begin with
 
 
 class CodedRows(NamedTuple):

@@ -60,11 +60,10 @@ from ..common.structs import (
 from ..common.sums import sum_moments, sum_weight
 from .medians import branch_value
 from .partition import partition
-from .search import search
+from .search import CHILD_KEYS, search
+from .small_subtrees import grow_small
 from .sorted_lists import BACK, FRONT, make_lists, position_bits, split_lists
 from .surrogates import use_surrogates
-
-CHILD_KEYS = np.uint64(2)  # parts of a node's key: one for each branch from here on; the search has others
 
 
 # --- Splitting a node -----------------------------------------------------------------------------------------------
@@ -361,6 +360,9 @@ def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: F
         if is_full(settings, nodes, state, scratch.extra):
             return NEEDS_ROOM
         slot = pop(frontier, settings.order)
+        if grow_small(slot, rows, table, settings, nodes, frontier, scratch, scratch.subtrees):
+            free_slot(frontier, slot)
+            continue
         node = frontier.node[slot]
         if frontier.cut[slot] < 0:
             lo = nodes.begin[node]

@@ -101,7 +101,8 @@ from .subsets import keep_subset, scan_category
 
 ONE = np.uint64(1)
 FEW_CODES = 16  # a histogram is worth its while whatever the node's size
-DRAWS, TIES, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(9)  # parts of a node's key
+# parts of a node's key; CHILD_KEYS: one for each branch from here on
+DRAWS, TIES, CHILD_KEYS, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(8), np.uint64(9)
 
 
 # --- One feature ----------------------------------------------------------------------------------------------------
