@@ -74,7 +74,7 @@ FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
 DIVISOR_BITS = 10  # of a mean weight where squared gradients are divided by weights that are not whole
-SLOT_FIELDS = ((15, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
+SLOT_FIELDS = ((16, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
 
 
 @dataclass(frozen=True)
@@ -589,14 +589,7 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
-        histogram_scan=HistogramScan(
-            code=np.zeros(NARROW_CODES, np.int32),
-            left=np.zeros(NARROW_CODES, SUM),
-            gradient=np.zeros(NARROW_CODES),
-            hessian=np.zeros(NARROW_CODES),
-            gain=gain,
-            gain_bits=gain.view(np.int64),
-        ),
+        histogram_scan=HistogramScan(np.zeros(NARROW_CODES, SUM), gain, gain.view(np.int64)),
         best=BestCuts._make(
             [np.zeros(n_features), *np.zeros((4, n_features), np.int64), np.zeros(n_features, np.bool_)]
         ),

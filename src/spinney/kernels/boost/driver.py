@@ -51,6 +51,7 @@ from ..common.node_layout import pack_test
 from ..common.queue import is_ahead, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
+from .category_chance import has_luck, squares_of
 from .rows import encode
 from .scan import hessian_of, value_of
 from .search import search
@@ -211,8 +212,10 @@ def prepare_children(
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
     if is_shared:
         small = frontier.state[SMALL_CHILD] - child
-    part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
-    rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
+    small_slot = frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]
+    large_slot = frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]
+    part = small_slot * table.histogram_size
+    rest = large_slot * table.histogram_size
     if not is_shared:
         clear_histogram(histogram, part, table)
         for shard in range(n_shards):
@@ -220,6 +223,9 @@ def prepare_children(
     left = frontier.left_packed[slot]
     spread_bundles(histogram, part, frontier.packed[slot] - left if small == 1 else left, table)
     subtract_histogram(histogram, slot * table.histogram_size, part, rest, table)
+    if has_luck(settings):
+        frontier.squares[small_slot] = squares_of(child + small, table, source, buffer, nodes, settings)
+        frontier.squares[large_slot] = frontier.squares[slot] - frontier.squares[small_slot]
 
 
 @door
@@ -331,6 +337,8 @@ def open_root(
         for shard in range(settings.n_shards):
             sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.histogram, first)
     spread_bundles(frontier.histogram, first, state[ROOT_SUM], table)
+    if has_luck(settings):
+        frontier.squares[slot] = squares_of(np.int64(0), table, source, buffer, nodes, settings)
 
 
 @inlined

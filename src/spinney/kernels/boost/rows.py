@@ -204,8 +204,20 @@ def count_codes(rows: ByteRows, lo: int, hi: int, column: Column, row_counts: np
     stride = np.uint64(column.n_words) * EIGHT
     place = np.uint64(column.place)
     is_wide = column.is_wide
+    if column.base < 0:
+        for k in range(np.uint64(lo), np.uint64(hi)):
+            row_counts[read_code(codes, k * stride + place, is_wide)] += 1
+        return
+    # most rows have the usual code: to add each to its count is to wait for the row before, 1.3 ns
+    first = np.uint64(column.base)
+    n_codes = np.uint64(column.n_codes - 1)
+    n_others = np.int64(0)
     for k in range(np.uint64(lo), np.uint64(hi)):
-        row_counts[decode(np.int64(read_code(codes, k * stride + place, is_wide)), column)] += 1
+        code = np.uint64(codes[k * stride + place])
+        if code - first < n_codes:
+            row_counts[decode(np.int64(code), column)] += 1
+            n_others += 1
+    row_counts[column.usual] += hi - lo - n_others
 
 
 @kernel

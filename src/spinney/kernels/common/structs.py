@@ -757,6 +757,7 @@ class BoostFrontier(NamedTuple):
     first_child: NDArray[np.int64]  # number of its first child, once it has children ...
     left_slot: NDArray[np.int64]  # ... the slot of branch 0 ...
     right_slot: NDArray[np.int64]  # ... and that of branch 1
+    squares: NDArray[np.int64]  # sum of the squared gradients of its rows, where luck is asked for
     gain: NDArray[np.float64]  # of the test, less gamma
     cut_value: NDArray[np.float64]  # threshold; of a category not used
     lower: NDArray[np.float64]  # least value of the node, by monotone constraints
@@ -823,12 +824,9 @@ class BestCuts(NamedTuple):
 
 
 class HistogramScan(NamedTuple):
-    """The present codes of a narrow feature, packed together; each array (NARROW_CODES,). Life: node; kernels write."""
+    """A narrow feature at a node, code by code; each array (NARROW_CODES,). Life: node; kernels write."""
 
-    code: NDArray[np.int32]  # the code
-    left: NDArray[np.int64]  # packed sum of the rows with codes up to it ...
-    gradient: NDArray[np.float64]  # ... its gradient, in units of the loss ...
-    hessian: NDArray[np.float64]  # ... and its hessian
+    left: NDArray[np.int64]  # packed sum of the rows with codes up to one, none of them missing
     gain: NDArray[np.float64]  # of a cut behind it: twice the scores of both branches
     gain_bits: NDArray[np.int64]  # the same memory: as whole numbers, gains that are not negative have the same order
 
