@@ -74,7 +74,7 @@ FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
 DIVISOR_BITS = 10  # of a mean weight where squared gradients are divided by weights that are not whole
-SLOT_FIELDS = ((16, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
+SLOT_FIELDS = ((15, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
 
 
 @dataclass(frozen=True)
@@ -394,8 +394,8 @@ class BoostGrowth(BoostMemory):
         self.leaf = np.zeros(n_rows, np.int32)
         self.take_rows(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
         n_bag = self.n_bag
-        words = np.empty(2 * n_bag * self.table.n_words, np.uint64)
-        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(2 * n_bag, SUM), np.empty(2 * n_bag, ROW))
+        words = np.empty(n_bag * self.table.n_words, np.uint64)
+        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
         n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3

@@ -12,7 +12,7 @@ from spinney._jit import inlined, kernel
 
 from ..common.structs import BoostNodes, BoostSettings, BoostTable, ByteRows
 from .scan import gradient_of, hessian_of
-from .shards import rows_of, runs_of
+from .shards import runs_of
 
 
 @inlined
@@ -45,20 +45,18 @@ def worth_of_luck(squares: int, packed: int, settings: BoostSettings) -> float:
 
 
 @inlined
-def has_luck(settings: BoostSettings) -> bool:
-    """Whether luck is asked for: there are categories, and they are held to it."""
-    return settings.cat_penalty != 0.0 and settings.most_words != 0
+def noise_of(
+    node: int, packed: int, table: BoostTable, rows: ByteRows, nodes: BoostNodes, settings: BoostSettings
+) -> float:
+    """What a unit of luck is worth at a node, times `cat_penalty`; 0 in tables without categories.
 
-
-@inlined
-def squares_of(
-    node: int, table: BoostTable, source: ByteRows, buffer: ByteRows, nodes: BoostNodes, settings: BoostSettings
-) -> int:
-    """Sum of squared gradients of all rows of a node; node: its number while the tree grows."""
-    rows = rows_of(node, source, buffer, nodes)
+    node: its number while the tree grows; packed: sum of its rows.
+    """
+    if settings.cat_penalty == 0.0 or settings.most_words == 0:
+        return 0.0
     squares = np.int64(0)
     for shard in range(len(nodes.begin)):
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             squares += sum_squares(rows, begin, min(begin + runs.size, runs.hi), table.weights, settings.weight_shift)
-    return squares
+    return worth_of_luck(squares, packed, settings)

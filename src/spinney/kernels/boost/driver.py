@@ -51,7 +51,6 @@ from ..common.node_layout import pack_test
 from ..common.queue import is_ahead, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
-from .category_chance import has_luck, squares_of
 from .rows import encode
 from .scan import hessian_of, value_of
 from .search import search
@@ -106,11 +105,10 @@ def make_children(slot: int, nodes: BoostNodes, frontier: BoostFrontier, setting
     frontier.left_slot[slot] = frontier.free[state[N_FREE] + 1]
     frontier.right_slot[slot] = frontier.free[state[N_FREE]]
     frontier.is_last[slot] = is_last(slot, frontier, settings)
-    side = 2 if nodes.side[frontier.number[slot]] == 1 else 1
     for b in range(child, child + 2):
         nodes.test[b] = 0
         nodes.first_child[b] = 0
-        nodes.side[b] = side
+        nodes.side[b] = 1
         nodes.gain[b] = 0.0
         nodes.lower[b] = frontier.lower[slot]
         nodes.upper[b] = frontier.upper[slot]
@@ -212,10 +210,8 @@ def prepare_children(
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
     if is_shared:
         small = frontier.state[SMALL_CHILD] - child
-    small_slot = frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]
-    large_slot = frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]
-    part = small_slot * table.histogram_size
-    rest = large_slot * table.histogram_size
+    part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
+    rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
     if not is_shared:
         clear_histogram(histogram, part, table)
         for shard in range(n_shards):
@@ -223,9 +219,6 @@ def prepare_children(
     left = frontier.left_packed[slot]
     spread_bundles(histogram, part, frontier.packed[slot] - left if small == 1 else left, table)
     subtract_histogram(histogram, slot * table.histogram_size, part, rest, table)
-    if has_luck(settings):
-        frontier.squares[small_slot] = squares_of(child + small, table, source, buffer, nodes, settings)
-        frontier.squares[large_slot] = frontier.squares[slot] - frontier.squares[small_slot]
 
 
 @door
@@ -337,8 +330,6 @@ def open_root(
         for shard in range(settings.n_shards):
             sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.histogram, first)
     spread_bundles(frontier.histogram, first, state[ROOT_SUM], table)
-    if has_luck(settings):
-        frontier.squares[slot] = squares_of(np.int64(0), table, source, buffer, nodes, settings)
 
 
 @inlined

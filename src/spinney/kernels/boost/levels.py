@@ -31,7 +31,7 @@ from ..common.structs import (
     PassScratch,
     RowSums,
 )
-from .category_chance import has_luck, square_of, worth_of_luck
+from .category_chance import square_of, worth_of_luck
 from .driver import bound_children, make_children, mark_branches, may_split, open_child
 from .rows import read_code
 from .scan import hessian_of, score_of, value_of
@@ -328,7 +328,7 @@ def find_test(
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
     own = score_of(total, value_of(total, bounds.lower, bounds.upper, settings), settings)
     frontier.noise[slot] = 0.0
-    if has_luck(settings):
+    if settings.cat_penalty != 0.0 and settings.most_words != 0:
         frontier.noise[slot] = worth_of_luck(counts.squares, total, settings)
     scan_features(slot, table, rows, nodes, frontier, scratch, settings)
     best = scratch.best

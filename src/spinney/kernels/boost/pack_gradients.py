@@ -115,7 +115,7 @@ def gather_rows(
     lo: int,
     hi: int,
     source: ByteRows,
-    buffer: ByteRows,  # its first half is written
+    buffer: ByteRows,  # written
     n_words: int,
 ) -> int:
     """Copy the rows of the table at lo .. hi of a bag to the buffer; return the sum of their packed sums."""

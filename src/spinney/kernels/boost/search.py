@@ -41,7 +41,7 @@ from ..common.structs import (
     RowSums,
 )
 from ..common.thresholds import last_below, place_threshold
-from .category_chance import has_luck, worth_of_luck
+from .category_chance import noise_of
 from .rows import add_wide, count_codes, count_enough, count_rows, encode
 from .scan import (
     NO_GAIN,
@@ -436,7 +436,7 @@ def search(
     rows = rows_of(frontier.number[slot], source, buffer, nodes)
     total = frontier.packed[slot]
     own = score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
-    frontier.noise[slot] = worth_of_luck(frontier.squares[slot], total, settings) if has_luck(settings) else 0.0
+    frontier.noise[slot] = noise_of(frontier.number[slot], total, table, rows, nodes, settings)
     scan_features(slot, table, rows, nodes, frontier, scratch, settings)
     f, n = choose_feature(slot, own, table, rows, nodes, frontier, scratch, settings)
     if f < 0:

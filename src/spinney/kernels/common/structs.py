@@ -640,7 +640,7 @@ class RootSplit(NamedTuple):
 
 
 class ByteRows(NamedTuple):
-    """Rows of bytes: those of the table, or the two halves of the buffer, end to end.
+    """Rows of bytes: those of the table, or of the buffer.
 
     Of the table codes and ids last as long as the fit, but for bins that are made anew for each tree.
     Life: tree; kernels write, Python enlarges the buffer where rows become wider.
@@ -720,7 +720,7 @@ class BoostNodes(NamedTuple):
 
     test: NDArray[np.int64]  # packed, see `common.node_layout`; 0: a leaf
     first_child: NDArray[np.int64]  # 0: a leaf
-    side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 and 2 the halves of the buffer
+    side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 the buffer
     n_rows: NDArray[np.int64]  # rows, of all shards
     last_code: NDArray[np.int64]  # last code of branch 0, where the test is a threshold
     first_word: NDArray[np.int64]  # of the levels of branch 0 in `subsets`, where it is a subset
@@ -757,7 +757,6 @@ class BoostFrontier(NamedTuple):
     first_child: NDArray[np.int64]  # number of its first child, once it has children ...
     left_slot: NDArray[np.int64]  # ... the slot of branch 0 ...
     right_slot: NDArray[np.int64]  # ... and that of branch 1
-    squares: NDArray[np.int64]  # sum of the squared gradients of its rows, where luck is asked for
     gain: NDArray[np.float64]  # of the test, less gamma
     cut_value: NDArray[np.float64]  # threshold; of a category not used
     lower: NDArray[np.float64]  # least value of the node, by monotone constraints
