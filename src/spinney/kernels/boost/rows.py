@@ -268,8 +268,7 @@ def move_rows(
 ) -> int:
     """Move rows lo .. hi to their branches elsewhere; return where branch 0 ends.
 
-    Which way a row goes cannot be predicted, so it is computed, not jumped on. Words are read, then written: the
-    compiler cannot know that the one is not the other, and four words took 5.4 instead of 3.7 ns a row one by one.
+    Which way a row goes cannot be predicted, so it is computed, not jumped on.
     """
     codes = rows.codes
     words = rows.words
@@ -292,25 +291,25 @@ def move_rows(
         packed = sums[k]
         at = k * n_words
         dest = q * n_words
-        for w in range(NONE, n_words & ~THREE, FOUR):
+        for w in range(NONE, n_words & ~ONE, TWO):
             a = words[at + w]
             b = words[at + w + ONE]
-            c = words[at + w + TWO]
-            d = words[at + w + THREE]
             to_words[dest + w] = a
             to_words[dest + w + ONE] = b
-            to_words[dest + w + TWO] = c
-            to_words[dest + w + THREE] = d
-        for w in range(n_words & ~THREE, n_words):
-            to_words[dest + w] = words[at + w]
+        if n_words & ONE != NONE:
+            to_words[dest + n_words - ONE] = words[at + n_words - ONE]
         to_ids[q] = row
         to_sums[q] = packed
     return np.int64(low)
 
 
 @inlined
-def swap_rows(rows: ByteRows, i: np.uint64, j: np.uint64, n_words: np.uint64) -> None:
-    """Swap two rows; n_words: 0 swaps their numbers alone."""
+def swap_rows(rows: ByteRows, i: np.uint64, j: np.uint64, n_words: np.uint64, is_last: bool) -> None:
+    """Swap two rows, or their numbers alone.
+
+    Words are read before others are written, as many as that pays for: the compiler cannot know that the ones are not
+    the others, and waits for each.
+    """
     words = rows.words
     sums = rows.sums
     ids = rows.ids
@@ -318,7 +317,7 @@ def swap_rows(rows: ByteRows, i: np.uint64, j: np.uint64, n_words: np.uint64) ->
     other = ids[j]
     ids[i] = other
     ids[j] = row
-    if n_words == NONE:
+    if is_last:
         return
     packed = sums[i]
     rest = sums[j]
@@ -326,48 +325,48 @@ def swap_rows(rows: ByteRows, i: np.uint64, j: np.uint64, n_words: np.uint64) ->
     sums[j] = packed
     p = i * n_words
     q = j * n_words
-    for w in range(NONE, n_words & ~THREE, FOUR):
+    if n_words == FOUR or n_words == EIGHT:
+        for w in range(NONE, n_words, FOUR):
+            a = words[p + w]
+            b = words[p + w + ONE]
+            c = words[p + w + TWO]
+            d = words[p + w + THREE]
+            e = words[q + w]
+            f = words[q + w + ONE]
+            g = words[q + w + TWO]
+            h = words[q + w + THREE]
+            words[p + w] = e
+            words[p + w + ONE] = f
+            words[p + w + TWO] = g
+            words[p + w + THREE] = h
+            words[q + w] = a
+            words[q + w + ONE] = b
+            words[q + w + TWO] = c
+            words[q + w + THREE] = d
+        return
+    for w in range(NONE, n_words & ~ONE, TWO):
         a = words[p + w]
         b = words[p + w + ONE]
-        c = words[p + w + TWO]
-        d = words[p + w + THREE]
         e = words[q + w]
         f = words[q + w + ONE]
-        g = words[q + w + TWO]
-        h = words[q + w + THREE]
         words[p + w] = e
         words[p + w + ONE] = f
-        words[p + w + TWO] = g
-        words[p + w + THREE] = h
         words[q + w] = a
         words[q + w + ONE] = b
-        words[q + w + TWO] = c
-        words[q + w + THREE] = d
-    for w in range(n_words & ~THREE, n_words):
-        a = words[p + w]
-        b = words[q + w]
-        words[p + w] = b
-        words[q + w] = a
+    if n_words & ONE != NONE:
+        a = words[p + n_words - ONE]
+        e = words[q + n_words - ONE]
+        words[p + n_words - ONE] = e
+        words[q + n_words - ONE] = a
 
 
-@kernel
-def part_rows(
-    rows: ByteRows,
-    lo: int,
-    hi: int,
-    column: Column,  # of the test
-    goes_left: np.ndarray,  # uint8 by code
-    is_last: bool,  # no node below will be split: row numbers alone are moved
+@inlined
+def part_words(
+    rows: ByteRows, lo: int, hi: int, n_words: np.uint64, column: Column, goes_left: np.ndarray, is_last: bool
 ) -> int:
-    """Bring rows lo .. hi that go left before the others, in place and in any order; return where the others begin.
-
-    Blocks of 64 rows from either end are looked at without a jump: a bit for each row that stands on the wrong side.
-    Then rows of wrong sides are swapped, as many as both blocks have, and the block that has none left is followed by
-    the next one inwards. 0.8 to 1.6 ns a row of two or four words; to move all rows elsewhere took 1.5 to 3.7.
-    """
+    """`part_rows` for rows of some width, a constant where this is inlined."""
     codes = rows.codes
-    n_words = NONE if is_last else np.uint64(column.n_words)
-    stride = np.uint64(column.n_words) * EIGHT
+    stride = n_words * EIGHT
     where = np.uint64(column.place)
     is_wide = column.is_wide
     first = np.uint64(lo)  # rows first .. last have not been looked at
@@ -393,7 +392,7 @@ def part_rows(
                 lefts |= np.uint64(goes_left[read_code(codes, (high - i) * stride + where, is_wide)]) << i
             last -= n_high
         while rights != NONE and lefts != NONE:
-            swap_rows(rows, low + lowest_bit(rights), high - lowest_bit(lefts), n_words)
+            swap_rows(rows, low + lowest_bit(rights), high - lowest_bit(lefts), n_words, is_last)
             rights &= rights - ONE
             lefts &= lefts - ONE
     while rights != NONE:  # of the lower block alone: they go behind its other rows
@@ -402,14 +401,39 @@ def part_rows(
         if rights & bit != NONE:
             rights &= ~bit
         else:
-            swap_rows(rows, low + lowest_bit(rights), last, n_words)
+            swap_rows(rows, low + lowest_bit(rights), last, n_words, is_last)
             rights &= rights - ONE
     while lefts != NONE:  # or of the upper block alone: before its other rows
         bit = ONE << (high - last)
         if lefts & bit != NONE:
             lefts &= ~bit
         else:
-            swap_rows(rows, high - lowest_bit(lefts), last, n_words)
+            swap_rows(rows, high - lowest_bit(lefts), last, n_words, is_last)
             lefts &= lefts - ONE
         last += ONE
     return np.int64(last)
+
+
+@kernel
+def part_rows(
+    rows: ByteRows,
+    lo: int,
+    hi: int,
+    column: Column,  # of the test
+    goes_left: np.ndarray,  # uint8 by code
+    is_last: bool,  # no node below will be split: row numbers alone are moved
+) -> int:
+    """Bring rows lo .. hi that go left before the others, in place and in any order; return where the others begin.
+
+    Blocks of 64 rows from either end are looked at without a jump: a bit for each row that stands on the wrong side.
+    Then rows of wrong sides are swapped, as many as both blocks have, and the block that has none left is followed by
+    the next one inwards. 1.0 to 1.5 ns a row of two or four words; to move all rows elsewhere took 1.5 to 3.7. The
+    common widths are constants where the loops are compiled.
+    """
+    if column.n_words == 4:
+        return part_words(rows, lo, hi, FOUR, column, goes_left, is_last)
+    if column.n_words == 2:
+        return part_words(rows, lo, hi, TWO, column, goes_left, is_last)
+    if column.n_words == 8:
+        return part_words(rows, lo, hi, EIGHT, column, goes_left, is_last)
+    return part_words(rows, lo, hi, np.uint64(column.n_words), column, goes_left, is_last)
