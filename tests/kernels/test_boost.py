@@ -218,7 +218,9 @@ def test_rows_change_places_within_a_node(call, n_words, is_wide, is_last):
             goes_left = (np.random.default_rng(size).random(65_536) < share).astype(np.uint8)
             before = [rows.words.reshape(n, n_words).copy(), rows.sums.copy(), rows.ids.copy()]
             go = goes_left[rows.feature(place, is_wide=is_wide)] != 0
-            middle = call("boost.rows", "part_rows", rows.rows, lo, hi, own_bytes(n_words, place, is_wide), goes_left, is_last)
+            middle = call(
+                "boost.rows", "part_rows", rows.rows, lo, hi, own_bytes(n_words, place, is_wide), goes_left, is_last
+            )
             assert middle == lo + np.count_nonzero(go[lo:hi])
             place_of = {number: k for k, number in enumerate(before[2].tolist())}
             taken = np.array([place_of[number] for number in rows.ids.tolist()])

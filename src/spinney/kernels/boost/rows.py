@@ -26,7 +26,9 @@ WIDE = np.bool_(True)  # typed as any bool: a literal would be a type of its own
 LOOK_ROWS = 32
 BLOCK = np.uint64(64)  # rows of a node that are looked at before any is swapped
 BIT_PATTERNS = np.uint64(0x03F7_9D71_B4CB_0A89)  # a de Bruijn sequence: all its windows of six bits differ
-BIT_PLACES = np.array([((1 << k) * 0x03F7_9D71_B4CB_0A89 % (1 << 64)) >> 58 for k in range(64)]).argsort().astype(np.uint64)
+BIT_PLACES = (
+    np.array([((1 << k) * 0x03F7_9D71_B4CB_0A89 % (1 << 64)) >> 58 for k in range(64)]).argsort().astype(np.uint64)
+)
 C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * HISTOGRAM_STRIDE) for k in range(2, 9))
 
 
@@ -291,13 +293,19 @@ def move_rows(
         packed = sums[k]
         at = k * n_words
         dest = q * n_words
-        for w in range(NONE, n_words & ~ONE, TWO):
-            a = words[at + w]
-            b = words[at + w + ONE]
-            to_words[dest + w] = a
-            to_words[dest + w + ONE] = b
-        if n_words & ONE != NONE:
-            to_words[dest + n_words - ONE] = words[at + n_words - ONE]
+        if n_words & THREE == NONE:
+            for w in range(NONE, n_words, FOUR):
+                a = words[at + w]
+                b = words[at + w + ONE]
+                c = words[at + w + TWO]
+                d = words[at + w + THREE]
+                to_words[dest + w] = a
+                to_words[dest + w + ONE] = b
+                to_words[dest + w + TWO] = c
+                to_words[dest + w + THREE] = d
+        else:
+            for w in range(n_words):
+                to_words[dest + w] = words[at + w]
         to_ids[q] = row
         to_sums[q] = packed
     return np.int64(low)
@@ -325,7 +333,7 @@ def swap_rows(rows: ByteRows, i: np.uint64, j: np.uint64, n_words: np.uint64, is
     sums[j] = packed
     p = i * n_words
     q = j * n_words
-    if n_words == FOUR or n_words == EIGHT:
+    if n_words & THREE == NONE:
         for w in range(NONE, n_words, FOUR):
             a = words[p + w]
             b = words[p + w + ONE]
@@ -391,7 +399,7 @@ def part_words(
             for i in range(NONE, n_high):
                 lefts |= np.uint64(goes_left[read_code(codes, (high - i) * stride + where, is_wide)]) << i
             last -= n_high
-        while rights != NONE and lefts != NONE:
+        while min(rights, lefts) != NONE:
             swap_rows(rows, low + lowest_bit(rights), high - lowest_bit(lefts), n_words, is_last)
             rights &= rights - ONE
             lefts &= lefts - ONE

@@ -153,7 +153,9 @@ def scan_histogram(
         following += ONE
     branch = np.int64(1) - side if missing != 0 else np.int64(-1)
     left = lefts[cut] + missing * side
-    return BoostCut(best, np.int64(cut + ONE), np.int64(following + ONE) if following < n else np.int64(-1), branch, left)
+    return BoostCut(
+        best, np.int64(cut + ONE), np.int64(following + ONE) if following < n else np.int64(-1), branch, left
+    )
 
 
 @inlined
