@@ -181,10 +181,9 @@ def own_bytes(n_words, place, is_wide):
     return Column(n_words, place, is_wide, -1, 0, 0)
 
 
-@pytest.mark.parametrize("has_moves", [True, False])
 @pytest.mark.parametrize("is_wide", [False, True])
 @pytest.mark.parametrize("n_words", N_WORDS_OF_ROWS)
-def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
+def test_rows_move_to_their_branches(call, n_words, is_wide):
     """Branch 0 in order upwards, branch 1 downwards; nothing else is touched."""
     n, lo, hi, left, right = 60, 7, 53, 11, 80  # 46 rows, of which 57 places on are written from both ends
     right = left + (hi - lo)
@@ -193,23 +192,46 @@ def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
         goes_left = np.random.default_rng(place).integers(0, 2, 65_536).astype(np.uint8)
         words, sums, ids = np.full(90 * n_words, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
         to = ByteRows(words.view(np.uint8), words, sums, ids)
-        move = "move_rows" if has_moves else "move_ids"
         column = own_bytes(n_words, place, is_wide)
-        middle = call("boost.rows", move, rows.rows, lo, hi, to, left, right, column, goes_left)
+        middle = call("boost.rows", "move_rows", rows.rows, lo, hi, to, left, right, column, goes_left)
         go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
         taken = np.concatenate([np.flatnonzero(go), np.flatnonzero(~go)[::-1]]) + lo
         assert middle == left + np.count_nonzero(go)
         np.testing.assert_array_equal(ids[left:right], rows.ids[taken])
-        assert np.all(np.delete(ids, np.s_[left:right]) == -9)
-        if not has_moves:
-            assert np.all(sums == -9)
-            assert np.all(words == 9)
-            continue
         np.testing.assert_array_equal(sums[left:right], rows.sums[taken])
         moved = words.reshape(90, n_words)
         np.testing.assert_array_equal(moved[left:right], rows.words.reshape(n, n_words)[taken])
-        assert np.all(np.delete(sums, np.s_[left:right]) == -9)
+        for array in (ids, sums):
+            assert np.all(np.delete(array, np.s_[left:right]) == -9)
         assert np.all(np.delete(moved, np.s_[left:right], axis=0) == 9)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize(("n_words", "is_wide"), [(1, False), (2, True), (4, False), (5, False), (8, True)])
+def test_rows_change_places_within_a_node(call, n_words, is_wide, is_last):
+    """Those that go left come first, each row stays whole, and nothing else is touched."""
+    n, lo = 420, 7
+    for size in (0, 1, 2, 3, 64, 65, 129, 400):
+        for share in (0.0, 0.05, 0.7, 1.0) if size > 3 else (0.5,):
+            rows = RandomRows(n, n_words, size)
+            place, hi = 8 * n_words - 2, lo + size
+            goes_left = (np.random.default_rng(size).random(65_536) < share).astype(np.uint8)
+            before = [rows.words.reshape(n, n_words).copy(), rows.sums.copy(), rows.ids.copy()]
+            go = goes_left[rows.feature(place, is_wide=is_wide)] != 0
+            middle = call(
+                "boost.rows", "part_rows", rows.rows, lo, hi, own_bytes(n_words, place, is_wide), goes_left, is_last
+            )
+            assert middle == lo + np.count_nonzero(go[lo:hi])
+            place_of = {number: k for k, number in enumerate(before[2].tolist())}
+            taken = np.array([place_of[number] for number in rows.ids.tolist()])
+            np.testing.assert_array_equal(np.sort(taken), np.arange(n))
+            assert np.all(taken[:lo] == np.arange(lo))
+            assert np.all(taken[hi:] == np.arange(hi, n))
+            assert np.all(go[taken[lo:middle]])
+            assert not np.any(go[taken[middle:hi]])
+            taken = np.arange(n) if is_last else taken
+            np.testing.assert_array_equal(rows.words.reshape(n, n_words), before[0][taken])
+            np.testing.assert_array_equal(rows.sums, before[1][taken])
 
 
 def summed(codes, sums, n_codes):

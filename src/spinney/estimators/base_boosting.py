@@ -23,7 +23,7 @@ from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.loss_names import STORED
 from spinney.ensemble.losses import Loss, SquaredErrors
 from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
-from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
+from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds, is_brief
 from spinney.ensemble.sampling import draw_key
 from spinney.ensemble.vector_boosting import VectorBoosting
 from spinney.estimators.base import Estimator
@@ -286,7 +286,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             params = self._boost_params(len(y), data, chosen, power)
             engine = self._make_engine(data, y, weight, raw, params, effort, n_old)
             engine.out_of_bag = self._watch_out_of_bag(params, size)
-            grown = self._run(engine, monitor, n_new, data, is_short=effort.is_short)
+            grown = self._run(engine, monitor, n_new, data, is_short=effort.is_short or is_brief(engine, n_new))
             forest = grown if forest is None else join_forests(forest, grown)
             curve = engine.out_of_bag
         assert forest is not None

@@ -394,8 +394,8 @@ class BoostGrowth(BoostMemory):
         self.leaf = np.zeros(n_rows, np.int32)
         self.take_rows(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
         n_bag = self.n_bag
-        words = np.empty(2 * n_bag * self.table.n_words, np.uint64)
-        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(2 * n_bag, SUM), np.empty(2 * n_bag, ROW))
+        words = np.empty(n_bag * self.table.n_words, np.uint64)
+        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
         n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
@@ -589,14 +589,7 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
-        histogram_scan=HistogramScan(
-            code=np.zeros(NARROW_CODES, np.int32),
-            left=np.zeros(NARROW_CODES, SUM),
-            gradient=np.zeros(NARROW_CODES),
-            hessian=np.zeros(NARROW_CODES),
-            gain=gain,
-            gain_bits=gain.view(np.int64),
-        ),
+        histogram_scan=HistogramScan(np.zeros(NARROW_CODES, SUM), gain, gain.view(np.int64)),
         best=BestCuts._make(
             [np.zeros(n_features), *np.zeros((4, n_features), np.int64), np.zeros(n_features, np.bool_)]
         ),

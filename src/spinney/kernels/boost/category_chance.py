@@ -27,10 +27,13 @@ def sum_squares(rows: ByteRows, lo: int, hi: int, weights: np.ndarray, shift: in
     """Sum of squared gradients of some rows, each divided by its weight: a row of weight 2 counts as two rows."""
     sums = rows.sums
     ids = rows.ids
-    is_unit = len(weights) == 1
     total = np.int64(0)
-    for i in range(lo, hi):
-        total += square_of(sums[i], np.int64(1) if is_unit else weights[ids[i]] >> shift)
+    if len(weights) == 1:
+        for k in range(np.uint64(lo), np.uint64(hi)):
+            total += square_of(sums[k], np.int64(1))
+        return total
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        total += square_of(sums[k], weights[np.uint64(ids[k])] >> shift)
     return total
 
 

@@ -105,11 +105,10 @@ def make_children(slot: int, nodes: BoostNodes, frontier: BoostFrontier, setting
     frontier.left_slot[slot] = frontier.free[state[N_FREE] + 1]
     frontier.right_slot[slot] = frontier.free[state[N_FREE]]
     frontier.is_last[slot] = is_last(slot, frontier, settings)
-    side = 2 if nodes.side[frontier.number[slot]] == 1 else 1
     for b in range(child, child + 2):
         nodes.test[b] = 0
         nodes.first_child[b] = 0
-        nodes.side[b] = side
+        nodes.side[b] = 1
         nodes.gain[b] = 0.0
         nodes.lower[b] = frontier.lower[slot]
         nodes.upper[b] = frontier.upper[slot]

@@ -5,8 +5,8 @@
   gain of a test                                   scores of the branches - score of the node - gamma
 
 Without L1 penalty and constraints the score is G**2 / (H + lambda) / 2, and `scan_histogram` takes the sums of a
-narrow number as they stand: present codes are packed together first, so that the loop over their gains has no jumps
-and four divisions go at once (2 ns a code instead of 4). Everything else goes by *bins*: the rows of the node with one
+narrow number as they stand: the loop over the gains has no jumps, and four divisions go at once (1 ns a code; present
+codes packed together first 1.35 ns). Everything else goes by *bins*: the rows of the node with one
 code, in the order of the codes or, for the levels of a category, of G / (H + cat_smooth).
 """
 
@@ -99,61 +99,63 @@ def scan_histogram(
     room: HistogramScan,
     settings: BoostSettings,
 ) -> BoostCut:
-    """Best cut of a narrow number, with twice the scores of its branches; -inf where no cut is allowed."""
-    present = room.code
+    """Best cut of a narrow number, with twice the scores of its branches; -inf where no cut is allowed.
+
+    Codes that the node does not have are not passed over: a cut behind one parts the rows as the cut before it does,
+    and the first of equal gains counts.
+    """
     lefts = room.left
-    left_g = room.gradient
-    left_h = room.hessian
     gains = room.gain
     bits = room.gain_bits
     missing = histogram[first]
     if n_codes == 2 and missing == 0:
         return scan_two_codes(histogram[first + 1], histogram[first + 2], total, settings)
-    n_present = np.uint64(0)
     acc = np.int64(0)
-    start = np.uint64(first)
-    for code in range(ONE, np.uint64(n_codes) + ONE):
-        v = histogram[start + code]
-        acc += v
-        lefts[n_present] = acc
-        present[n_present] = code
-        n_present += np.uint64(v != 0)
-    for k in range(np.uint64(0), n_present):
-        left_g[k] = np.float64(gradient_of(lefts[k])) * settings.gradient_unit
-        left_h[k] = np.float64(hessian_of(lefts[k])) * settings.hessian_unit
-    n = np.int64(n_present)
-    g_all = np.float64(gradient_of(total)) * settings.gradient_unit
-    h_all = np.float64(hessian_of(total)) * settings.hessian_unit
-    least = np.float64(settings.min_hessian) * settings.hessian_unit
+    start = np.uint64(first) + ONE
+    n = np.uint64(n_codes)
+    for k in range(np.uint64(0), n):
+        acc += histogram[start + k]
+        lefts[k] = acc
+    gradient_unit = settings.gradient_unit
+    hessian_unit = settings.hessian_unit
+    reg_lambda = settings.reg_lambda
+    g_all = np.float64(gradient_of(total)) * gradient_unit
+    h_all = np.float64(hessian_of(total)) * hessian_unit
     best = NO_GAIN
-    cut = np.int64(-1)
+    cut = np.uint64(0)
     side = np.int64(-1)
     for with_missing in range(2 if missing != 0 else 1):
-        g_more = np.float64(gradient_of(missing * with_missing)) * settings.gradient_unit
-        h_more = np.float64(hessian_of(missing * with_missing)) * settings.hessian_unit
-        begin = np.int64(0)
+        more = missing * with_missing
+        begin = np.uint64(0)
         end = n
-        while begin < end and left_h[begin] + h_more < least:
-            begin += 1
-        while end > begin and h_all - (left_h[end - 1] + h_more) < least:
-            end -= 1
-        for k in range(np.uint64(begin), np.uint64(end)):
-            gains[k] = plain_gain(left_g[k] + g_more, left_h[k] + h_more, g_all, h_all, settings.reg_lambda)
+        while begin < end and (lefts[begin] == 0 or hessian_of(lefts[begin] + more) < settings.min_hessian):
+            begin += ONE
+        while end > begin and hessian_of(total - lefts[end - ONE] - more) < settings.min_hessian:
+            end -= ONE
+        for k in range(begin, end):
+            left = lefts[k] + more
+            g = np.float64(gradient_of(left)) * gradient_unit
+            gains[k] = plain_gain(g, np.float64(hessian_of(left)) * hessian_unit, g_all, h_all, reg_lambda)
         top = np.int64(-1)  # whole numbers, of which LLVM makes vectors; it does not of floats, for the sake of NaN
-        for k in range(np.uint64(begin), np.uint64(end)):
+        for k in range(begin, end):
             top = max(top, bits[k] if bits[k] <= INFINITY_BITS else np.int64(-1))
-        at = np.uint64(begin)
+        at = begin
         while top >= 0 and bits[at] != top:
             at += ONE
         if top >= 0 and gains[at] > best:
             best = gains[at]
-            cut = np.int64(at)
+            cut = at
             side = np.int64(with_missing)
-    if cut < 0:
+    if side < 0:
         return BoostCut(NO_GAIN, np.int64(0), np.int64(-1), np.int64(0), np.int64(0))
-    following = np.int64(present[cut + 1]) if cut + 1 < n else np.int64(-1)
+    following = cut + ONE
+    while following < n and histogram[start + following] == 0:
+        following += ONE
     branch = np.int64(1) - side if missing != 0 else np.int64(-1)
-    return BoostCut(best, np.int64(present[cut]), following, branch, lefts[cut] + missing * side)
+    left = lefts[cut] + missing * side
+    return BoostCut(
+        best, np.int64(cut + ONE), np.int64(following + ONE) if following < n else np.int64(-1), branch, left
+    )
 
 
 @inlined

@@ -1,13 +1,11 @@
 """The rows of a node, dealt out to shards, one a thread: move them to its children, sum those of one child.
 
 Shards never mix: shard t moves and sums the rows of a node that are its own. Rows stand in the table until the root is
-split, and from then on in one of two halves of a buffer, to and fro:
+split, and from then on in a buffer, where the rows of a node that is split change places among themselves:
 
-    side 0: the table           shard 0 │ shard 1 │ shard 0 │ shard 1 │ ...    runs of SHARD_ROWS rows go round
-                                    ▼ the root is split
-    side 1: half of the buffer  shard 0: branch 0 → ← branch 1 │ shard 1: branch 0 → ← branch 1
-                                    ▼ a child is split                           ▲ a grandchild is split
-    side 2: other half          the same places, half a buffer further on
+    side 0: the table    shard 0 │ shard 1 │ shard 0 │ shard 1 │ ...    runs of SHARD_ROWS rows go round
+                            ▼ the root is split
+    side 1: the buffer   shard 0: branch 0 → ← branch 1 │ shard 1: branch 0 → ← branch 1
 
 Sums are whole numbers, so what is found does not depend on the number of shards, which is that of the rows of
 `nodes.begin`.
@@ -21,7 +19,7 @@ from spinney._jit import door, inlined
 from spinney._types import CHILDREN, CURRENT_SLOT, HISTOGRAM_STRIDE, N_CODES, PHASE, SHARD_ROWS, SMALL_CHILD, SMALL_SLOT
 
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostTable, ByteRows, Column, Runs
-from .rows import WIDE, add_one, add_rows, add_some, move_ids, move_rows, own_byte, read_code
+from .rows import WIDE, add_one, add_rows, add_some, move_rows, own_byte, part_rows, read_code
 
 SAMPLE = 512  # rows that tell which child is smaller before they are moved
 
@@ -125,25 +123,23 @@ def move_shard(
     """Move the rows of a shard from an open node to its children."""
     node = frontier.number[slot]
     child = frontier.first_child[slot]
-    is_last = frontier.is_last[slot]
     column = column_of(frontier.feature[slot], table)
     rows = rows_of(node, source, buffer, nodes)
     runs = runs_of(shard, node, rows, nodes)
-    half = len(buffer.ids) // 2
-    is_table = nodes.side[node] == 0
-    shift = half if nodes.side[node] == 1 else -half
-    first = table.starts[shard] if is_table else runs.lo + shift
-    last = table.starts[shard + 1] if is_table else runs.hi + shift
-    left = first
-    right = last
-    for begin in range(runs.lo, runs.hi, runs.jump):
-        end = min(begin + runs.size, runs.hi)
-        if is_last:
-            middle = move_ids(rows, begin, end, buffer, left, right, column, goes_left)
-        else:
+    if nodes.side[node] == 0:
+        first = table.starts[shard]
+        last = table.starts[shard + 1]
+        left = first
+        right = last
+        for begin in range(runs.lo, runs.hi, runs.jump):
+            end = min(begin + runs.size, runs.hi)
             middle = move_rows(rows, begin, end, buffer, left, right, column, goes_left)
-        right -= end - begin - (middle - left)
-        left = middle
+            right -= end - begin - (middle - left)
+            left = middle
+    else:
+        first = runs.lo
+        last = runs.hi
+        left = part_rows(buffer, first, last, column, goes_left, frontier.is_last[slot])
     nodes.begin[shard, child] = first
     nodes.end[shard, child] = left
     nodes.begin[shard, child + 1] = left

@@ -690,7 +690,7 @@ class RootSplit(NamedTuple):
 
 
 class ByteRows(NamedTuple):
-    """Rows of bytes: those of the table, or the two halves of the buffer, end to end.
+    """Rows of bytes: those of the table, or of the buffer.
 
     Of the table codes and ids last as long as the fit, but for bins that are made anew for each tree.
     Life: tree; kernels write, Python enlarges the buffer where rows become wider.
@@ -770,7 +770,7 @@ class BoostNodes(NamedTuple):
 
     test: NDArray[np.int64]  # packed, see `common.node_layout`; 0: a leaf
     first_child: NDArray[np.int64]  # 0: a leaf
-    side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 and 2 the halves of the buffer
+    side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 the buffer
     n_rows: NDArray[np.int64]  # rows, of all shards
     last_code: NDArray[np.int64]  # last code of branch 0, where the test is a threshold
     first_word: NDArray[np.int64]  # of the levels of branch 0 in `subsets`, where it is a subset
@@ -873,12 +873,9 @@ class BestCuts(NamedTuple):
 
 
 class HistogramScan(NamedTuple):
-    """The present codes of a narrow feature, packed together; each array (NARROW_CODES,). Life: node; kernels write."""
+    """A narrow feature at a node, code by code; each array (NARROW_CODES,). Life: node; kernels write."""
 
-    code: NDArray[np.int32]  # the code
-    left: NDArray[np.int64]  # packed sum of the rows with codes up to it ...
-    gradient: NDArray[np.float64]  # ... its gradient, in units of the loss ...
-    hessian: NDArray[np.float64]  # ... and its hessian
+    left: NDArray[np.int64]  # packed sum of the rows with codes up to one, none of them missing
     gain: NDArray[np.float64]  # of a cut behind it: twice the scores of both branches
     gain_bits: NDArray[np.int64]  # the same memory: as whole numbers, gains that are not negative have the same order
 
