@@ -140,7 +140,7 @@ NARROW_CODES = 256  # of a feature that takes one byte, missing included
 # every other feature would differ by whole pages, and a processor takes a load for dependent on a store at such a
 # distance: where most rows have the same codes, as in kddcup99, a tree took three times as long.
 HISTOGRAM_STRIDE = NARROW_CODES + 8
-SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
+SHARD_ROWS = 256  # neighbouring rows of a table that go to one shard
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
 FLAG_LEVELS = PLANE_LEAVES - 1  # of a category whose levels, and the missing one, are bits of 16

@@ -65,9 +65,10 @@ if TYPE_CHECKING:
 
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features, those of a byte being one, of a node that is worth waking threads for: 0.3 ms
-BATCH_CELLS = 1 << 14  # the same of a node from which on others are made ready beside it
+BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready beside it
 PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
+FEW_SHARDS, SHARDS_PER_THREAD = 32, 8
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
@@ -145,8 +146,8 @@ class BoostMemory:
     weights : Weights
     n_rows : int
     kernels : kernel modules
-    n_shards : int
-        Parts that the rows of a node are dealt out to.
+    n_threads : int
+        Threads that share large nodes.
     monotone : int8 (n_features,), optional
     interactions : sets of features, optional
     keeps_all : bool
@@ -163,13 +164,14 @@ class BoostMemory:
         weights: Weights,
         n_rows: int,
         kernels: Any,
-        n_shards: int = 1,
+        n_threads: int = 1,
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
         *,
         keeps_all: bool = False,
     ) -> None:
-        self.params, self.kernels, self.n_rows, self.n_shards = params, kernels, n_rows, n_shards
+        self.params, self.kernels, self.n_rows, self.n_threads = params, kernels, n_rows, n_threads
+        self.n_shards = count_shards(n_threads)
         self.weights = weights.values
         self.has_weights = len(weights.values) > 1
         mean_bits = math.frexp(weights.total / n_rows)[1]
@@ -178,7 +180,7 @@ class BoostMemory:
         self.monotone, self.keeps_all = monotone, keeps_all
         self.n_bag = n_rows if params.subsample >= 1.0 else bag_size(params.subsample, n_rows)
         self.interactions = interaction_bits(interactions or (), len(bins.place))
-        self.starts = deal_out(self.n_bag, n_shards)
+        self.starts = deal_out(self.n_bag, self.n_shards)
         is_category = bins.features[IS_CATEGORICAL] != 0
         self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
@@ -190,7 +192,8 @@ class BoostMemory:
             "max_depth": UNLIMITED if params.max_depth is None else min(params.max_depth, UNLIMITED),
             "max_leaves": UNLIMITED if params.max_leaf_nodes is None else min(params.max_leaf_nodes, UNLIMITED),
             "min_samples_split": min(params.min_samples_split, UNLIMITED),
-            "n_shards": n_shards,
+            "n_threads": n_threads,
+            "n_shards": self.n_shards,
             "most_words": self.most_words,
             "is_plain": params.reg_alpha == 0.0 and not has_monotone,
             "has_monotone": has_monotone,
@@ -286,7 +289,7 @@ class BoostMemory:
                 np.zeros((n_slots, self.most_words), np.uint64),
                 np.zeros((n_slots, table.interactions.shape[1]), np.uint64),
                 np.zeros(n_slots * table.histogram_size, SUM),
-                np.zeros(max((self.n_shards - 1) * table.histogram_size, 1), SUM),
+                np.zeros(max((self.n_threads - 1) * table.histogram_size, 1), SUM),
                 self.make_batch(),
                 self.state,
             ]
@@ -294,7 +297,7 @@ class BoostMemory:
 
     def make_batch(self) -> BoostBatch:
         """Memory of nodes whose children are made ready side by side; one thread needs none."""
-        n_children = 2 * MOST_BATCH if self.n_shards > 1 else 2
+        n_children = 2 * MOST_BATCH if self.n_threads > 1 else 2
         return BoostBatch(
             slot=np.zeros(MOST_BATCH, np.int64),
             small=np.zeros(MOST_BATCH, np.int64),
@@ -386,13 +389,13 @@ class BoostGrowth(BoostMemory):
         params: BoostParams,
         weights: Weights,
         kernels: Any,
-        n_shards: int,
-        run: Callable[[Callable[[int], None]], None],  # calls with shards 0 .. n_shards - 1, side by side
+        n_threads: int,
+        run: Callable[[Callable[[int], None]], None],  # calls with 0 .. n_threads - 1, side by side
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
     ) -> None:
         n_rows, n_features = len(bins.rows), len(bins.place)
-        super().__init__(bins, params, weights, n_rows, kernels, n_shards, monotone, interactions)
+        super().__init__(bins, params, weights, n_rows, kernels, n_threads, monotone, interactions)
         # whatever a tree is grown on, the types of the structs are those of the first
         self.grow_alike = SameTypes(kernels.boost.driver.grow)
         self.move_batch = SameTypes(kernels.boost.batch.move_batch)
@@ -411,12 +414,12 @@ class BoostGrowth(BoostMemory):
         n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
         if params.max_depth is not None:
             n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
-        n_ahead = 0 if n_shards == 1 else 2 * MOST_AHEAD  # children that are made ready and may not be needed
+        n_ahead = 0 if n_threads == 1 else 2 * MOST_AHEAD  # children that are made ready and may not be needed
         n_words = 64 + 8 * self.most_words if self.most_words else 0
-        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
+        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, self.n_shards, n_words)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
-        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_shards)]
+        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_threads)]
 
     @property
     def is_small(self) -> bool:
@@ -436,15 +439,15 @@ class BoostGrowth(BoostMemory):
         table, frontier = self.table, self.frontier
         if self.n_slots * table.histogram_size > len(frontier.histogram):
             frontier = frontier._replace(histogram=np.zeros(self.n_slots * table.histogram_size, SUM))
-        if (self.n_shards - 1) * table.histogram_size > len(frontier.shard_histogram):
-            frontier = frontier._replace(shard_histogram=np.zeros((self.n_shards - 1) * table.histogram_size, SUM))
+        if (self.n_threads - 1) * table.histogram_size > len(frontier.shard_histogram):
+            frontier = frontier._replace(shard_histogram=np.zeros((self.n_threads - 1) * table.histogram_size, SUM))
         self.frontier = frontier
         if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
             words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
             self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
         n_codes = int(table.features[N_CODES].max(initial=1))
         if n_codes + 1 > len(self.scratch[0].goes_left):
-            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
+            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_threads)]
 
     def grow(
         self,
@@ -542,11 +545,16 @@ class BoostGrowth(BoostMemory):
 
     def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
         """Call work(shard) for all shards, side by side where so many rows are worth it."""
-        if n_rows * self.n_shards < SHARE_CELLS:
-            for shard in range(self.n_shards):
+
+        def work_on_some(thread: int) -> None:
+            for shard in range(thread, self.n_shards, self.n_threads):
                 work(shard)
+
+        if n_rows * self.n_threads < SHARE_CELLS:
+            for thread in range(self.n_threads):
+                work_on_some(thread)
         else:
-            self.run(work)
+            self.run(work_on_some)
 
     def close(self, n_rows: int) -> int:
         """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes."""
@@ -618,6 +626,11 @@ def is_small(n_rows: int, n_summed: int) -> bool:
 def bag_size(share: float, n_rows: int) -> int:
     """Rows of a sample."""
     return max(1, int(share * n_rows))
+
+
+def count_shards(n_threads: int) -> int:
+    """Shards of the rows for so many threads; finer ones than a thread each, so that nodes can be parted evenly."""
+    return 1 if n_threads == 1 else n_threads * min(max(FEW_SHARDS // n_threads, 1), SHARDS_PER_THREAD)
 
 
 def deal_out(n_rows: int, n_shards: int) -> NDArray[np.int64]:

@@ -4,8 +4,8 @@ Words. A *row* is a few 64-bit words of codes, one byte for a *narrow* feature, 
 partition, together with its *packed sum*, gradient << 32 | hessian in units of a tree. A *bin* is the
 rows of a node with one code of one feature, and their packed sum; a *histogram* has the sums of all codes, each in
 its place, a list of bins only those that rows have, with their codes. A *slot* holds an open node: its best test, its
-sums, its histogram. A *shard* is a share of the rows, of which there are as many as threads; a *batch* are open nodes
-whose children threads make ready side by side.
+sums, its histogram. A *shard* is one of the shares that rows are dealt out to; a *batch* are open nodes whose children
+threads make ready side by side.
 
 Files:
 

@@ -55,16 +55,18 @@ def slot_of(k: int, b: int, frontier: BoostFrontier) -> int:
 @inlined
 def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSettings) -> Part:
     """The shards of the k-th node that are a thread's."""
-    n = np.int64(settings.n_shards)  # threads too
+    n = np.int64(settings.n_threads)
+    n_shards = np.int64(settings.n_shards)
     start = frontier.batch.begin[k]
     n_rows = frontier.batch.begin[k + 1] - start
     line = max(frontier.batch.begin[frontier.state[N_BATCH]], n * settings.piece_rows)
-    if n_rows < settings.share_rows:
+    if n_rows < 2 * settings.piece_rows:
         is_mine = (2 * start + n_rows) * n // (2 * line) == thread  # it has the row in the middle
-        return Part(np.int64(0), n if is_mine else np.int64(0))
-    ahead = thread * line - start * n + n_rows // 2  # the nearest shard begins here
-    begin = min(max(ahead // n_rows, np.int64(0)), n)
-    return Part(begin, min(max((ahead + line) // n_rows, np.int64(0)), n))
+        return Part(np.int64(0), n_shards if is_mine else np.int64(0))
+    size = n * n_rows
+    begin = (n_shards * (thread * line - n * start) + size // 2) // size  # the nearest to where the thread begins
+    end = (n_shards * ((thread + 1) * line - n * start) + size // 2) // size
+    return Part(min(max(begin, np.int64(0)), n_shards), min(max(end, np.int64(0)), n_shards))
 
 
 @door
@@ -112,7 +114,7 @@ def add_cells(k: int, start: int, n: int, table: BoostTable, frontier: BoostFron
     histogram = frontier.histogram
     others = frontier.shard_histogram
     to = np.uint64(slot_of(k, frontier.batch.small[k], frontier) * table.histogram_size + start)
-    for thread in range(1, settings.n_shards):
+    for thread in range(1, settings.n_threads):
         part = shards_of(np.int64(thread), k, frontier, settings)
         if part.begin > 0 and part.end > part.begin:
             source = np.uint64((thread - 1) * table.histogram_size + start)
@@ -185,8 +187,8 @@ def scan_batch(
     is_root = frontier.state[PHASE] == SUMMED
     n_used = np.int64(len(table.used))
     n_all = frontier.state[N_BATCH] * n_used
-    begin = n_all * thread // settings.n_shards
-    end = n_all * (thread + 1) // settings.n_shards
+    begin = n_all * thread // settings.n_threads
+    end = n_all * (thread + 1) // settings.n_threads
     for k in range(begin // n_used, -(-end // n_used)):
         if batch.small[k] < 0:
             continue

@@ -805,7 +805,7 @@ class BoostFrontier(NamedTuple):
     subsets: NDArray[np.uint64]  # (n_slots, most_words): levels of branch 0
     allowed_sets: NDArray[np.uint64]  # (n_slots, n_set_words): interaction sets that hold every feature used above
     histogram: NDArray[np.int64]  # (n_slots * histogram_size, or more,): packed sums by code
-    shard_histogram: NDArray[np.int64]  # ((n_shards - 1) * histogram_size,): of what threads but the first have summed
+    shard_histogram: NDArray[np.int64]  # ((n_threads - 1) * histogram_size,): what threads but the first have summed
     batch: BoostBatch  # nodes to be made ready side by side
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
 
@@ -916,7 +916,8 @@ class BoostSettings(NamedTuple):
     min_hessian: int  # of a branch, in units; at least 1
     most_hessian: int  # of one row, in units: a branch has at least its sum / most_hessian rows
     n_try: int  # features drawn per node
-    n_shards: int  # parts that rows are dealt out to: as many as threads
+    n_threads: int  # that share what is worth it
+    n_shards: int  # parts that rows are dealt out to; 1 for one thread
     share_rows: int  # rows of a node that is worth sharing out among threads
     piece_rows: int  # rows of a node that are worth a thread of their own
     batch_rows: int  # rows of a node from which on others are made ready beside it
