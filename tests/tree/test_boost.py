@@ -305,7 +305,7 @@ WAYS = {  # share_rows, batch_rows, piece_rows, share of the splits whose gain i
 
 
 class Shared:
-    """Growth by the parts of several threads, one after the other, that goes one of the WAYS, and counts how often it did."""
+    """Growth by the parts of threads, one after the other, that goes one of the WAYS, and counts how often it did."""
 
     def __init__(self, patch, way, n_threads, *arguments, **options):
         share_rows, batch_rows, piece_rows, self.unlikely = WAYS[way]

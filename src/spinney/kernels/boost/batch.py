@@ -38,7 +38,7 @@ from .shards import (
     move_shard,
     rows_of,
     spread_bundle,
-    subtract_cells,
+    subtract_sums,
     sum_shard,
 )
 
@@ -109,7 +109,7 @@ def move_batch(
 
 
 @inlined
-def add_cells(k: int, start: int, n: int, table: BoostTable, frontier: BoostFrontier, settings: BoostSettings) -> None:
+def add_summed(k: int, start: int, n: int, table: BoostTable, frontier: BoostFrontier, settings: BoostSettings) -> None:
     """Add n sums that threads have of the k-th node, from `start` on, to those of its first thread."""
     histogram = frontier.histogram
     others = frontier.shard_histogram
@@ -133,17 +133,17 @@ def gather_feature(feature: int, k: int, table: BoostTable, frontier: BoostFront
     byte = table.place[feature] * HISTOGRAM_STRIDE + table.base[feature]
     is_spread = table.base[feature] >= 0 and not table.is_paired[feature]
     if is_spread:  # its codes in the byte but the usual one, which the byte does not tell
-        add_cells(k, byte, n - 2, table, frontier, settings)
+        add_summed(k, byte, n - 2, table, frontier, settings)
         spread_bundle(frontier.histogram, part * size, frontier.packed[part], feature, table)
     elif start >= 0:
-        add_cells(k, start, n, table, frontier, settings)
+        add_summed(k, start, n, table, frontier, settings)
     if start < 0 or frontier.state[PHASE] == SUMMED:
         return
     whole = frontier.batch.slot[k] * size
     rest = slot_of(k, 1 - small, frontier) * size
-    subtract_cells(frontier.histogram, whole + start, part * size + start, rest + start, n)
+    subtract_sums(frontier.histogram, whole + start, part * size + start, rest + start, n)
     if is_spread:
-        subtract_cells(frontier.histogram, whole + byte, part * size + byte, rest + byte, n - 2)
+        subtract_sums(frontier.histogram, whole + byte, part * size + byte, rest + byte, n - 2)
 
 
 @inlined

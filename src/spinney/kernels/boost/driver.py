@@ -158,7 +158,7 @@ def count_children(slot: int, nodes: BoostNodes, frontier: BoostFrontier) -> Non
 
 
 @inlined
-def open_children(
+def fill_children(
     slot: int, table: BoostTable, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings
 ) -> bool:
     """Fill the slots of the children of a node; whether one may be split."""
@@ -189,7 +189,7 @@ def prepare_children(
     for shard in range(n_shards):
         move_shard(shard, slot, table, source, buffer, nodes, frontier, scratch.goes_left)
     count_children(slot, nodes, frontier)
-    if not open_children(slot, table, nodes, frontier, settings):
+    if not fill_children(slot, table, nodes, frontier, settings):
         return
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
     part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
@@ -265,7 +265,7 @@ def lay_out(
     nodes.n_rows[child + 1] = n_rows
     batch.begin[k + 1] = batch.begin[k] + n_rows
     batch.small[k] = -1
-    if open_children(slot, table, nodes, frontier, settings):
+    if fill_children(slot, table, nodes, frontier, settings):
         mark_branches(slot, table, frontier, scratch.goes_left)
         batch.small[k] = guess_smaller(slot, table, source, buffer, nodes, frontier, scratch.goes_left)
 

@@ -78,7 +78,7 @@ def clear_histogram(histogram: np.ndarray, first: int, table: BoostTable) -> Non
 
 
 @inlined
-def subtract_cells(histogram: np.ndarray, whole: int, part: int, first: int, n: int) -> None:
+def subtract_sums(histogram: np.ndarray, whole: int, part: int, first: int, n: int) -> None:
     """Write the n sums at `first`: those at `whole` less those at `part`.
 
     Places are unsigned: with signed ones, which may count from the end, LLVM makes no vectors of the loop, and 36
@@ -94,7 +94,7 @@ def subtract_histogram(histogram: np.ndarray, whole: int, part: int, first: int,
     """Write the histogram at `first`: that at `whole` less that at `part`."""
     for f in range(len(table.kept_start)):
         start = table.kept_start[f]
-        subtract_cells(histogram, whole + start, part + start, first + start, table.kept_size[f])
+        subtract_sums(histogram, whole + start, part + start, first + start, table.kept_size[f])
 
 
 @inlined
