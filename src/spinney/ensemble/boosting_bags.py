@@ -32,9 +32,10 @@ class BoostingBags:
     def __init__(self, draw: Draw, team: Team) -> None:
         self.draw, self.team = draw, team
         self.ahead: dict[int, list[DrawnRows]] = {}  # of later rounds
+        self.rows = np.empty(0, ROW)  # those of the last bag
 
     def mark(self, number: int, is_in: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Mark the rows of a round's bag in `is_in`; return them, ascending."""
+        """Mark the rows of a round's bag in `is_in`; return them, ascending, until the next bag is drawn."""
         if not self.draw.has_blocks:
             is_in[:] = self.draw.counts(number)
             return np.flatnonzero(is_in).astype(ROW)
@@ -42,7 +43,9 @@ class BoostingBags:
             self.ahead = self.draw_some(number)
         parts = self.ahead.pop(number)
         np.concatenate([part.is_in for part in parts], out=is_in)
-        return np.concatenate([part.rows for part in parts])
+        n_rows = sum(len(part.rows) for part in parts)
+        self.rows = self.rows if len(self.rows) == n_rows else np.empty(n_rows, ROW)
+        return np.concatenate([part.rows for part in parts], out=self.rows)
 
     def draw_some(self, first: int) -> dict[int, list[DrawnRows]]:
         """Draw the bag of a round, and bags of those that follow while there are threads."""
