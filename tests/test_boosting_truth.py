@@ -81,9 +81,9 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
     monkeypatch.setattr("spinney.estimators.base_boosting.SHARED_ROWS", 1)
     monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", 1)
     monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)
-    monkeypatch.setattr("spinney.tree.boost.ADDED_SHARDS", 4)
     plain, run, counts = BoostGrowth.settings, Team.run, {"shares": 0}
     changes = {"share_rows": {"hands": 1, "batches": 10**9, "both": 300}[way], "batch_rows": 1}
+    changes["piece_rows"] = {"hands": 1, "batches": 10**9, "both": 100}[way]
     if way != "hands":
         changes["likely_gain"] = 0.0
     monkeypatch.setattr(BoostGrowth, "settings", lambda *a: plain(*a)._replace(**changes))

@@ -61,21 +61,21 @@ BEST_FIRST = 1
 DONE = 0
 STOPPED = 1
 NEEDS_ROOM = 2
-NEEDS_THREADS = 3  # the next node is large enough to share out
-NEEDS_MANY = 4  # several small nodes can be made ready side by side
+NEEDS_THREADS = 3  # there is work for many threads
 
 # positions in the driver's `state` and `control`
 N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES, CONSTANT = range(9)
 STATE_SIZE = 9
-# of the driver of boosting: what is to be done, slot of the node at hand, its smaller child by a guess (-1: no child
-# will be split) and the slot of that, packed sum of the root, slots in the batch, splits, whether nodes were made ready
-# that may not be needed
-PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(7, 15)
+# of the driver of boosting: what is to be done, slot of the node at hand, its smaller child (of vectors; -1: it is the
+# root), packed sum of the root, nodes in the batch, splits, open nodes that a batch may take, whether nodes were made
+# ready that may not be needed
+PHASE, CURRENT_SLOT, SMALL_CHILD, ROOT_SUM, N_BATCH, N_SPLITS, N_UNREADY, HAS_GUESSED = range(7, 15)
 BOOST_STATE_SIZE = 15
-# phases: pick the next open node, sum and search the root, search it after threads have summed it, search the children
-# of the current node after threads have moved and summed its rows
+# phases: pick the next open node, sum and search the root, choose its test after threads have summed and scanned it,
+# choose the tests of children after threads have done the same for the nodes of a batch
 PICK, ROOT, SUMMED, CHILDREN = range(4)
-MOST_BATCH = 16  # small nodes that are made ready side by side
+MOST_BATCH = 16  # nodes whose children are made ready side by side
+MOST_AHEAD = 24  # nodes whose children are ready, and that are not split yet
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress
 CONTROL_SIZE = 2
@@ -142,7 +142,7 @@ NARROW_CODES = 256  # of a feature that takes one byte, missing included
 # every other feature would differ by whole pages, and a processor takes a load for dependent on a store at such a
 # distance: where most rows have the same codes, as in kddcup99, a tree took three times as long.
 HISTOGRAM_STRIDE = NARROW_CODES + 8
-SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
+SHARD_ROWS = 256  # neighbouring rows of a table that go to one shard
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
 FLAG_LEVELS = PLANE_LEAVES - 1  # of a category whose levels, and the missing one, are bits of 16

@@ -24,9 +24,9 @@ from spinney._types import (
     BOOST_BIN_ROWS,
     BOOST_STATE_SIZE,
     HISTOGRAM_STRIDE,
+    N_BATCH,
     NARROW_CODES,
     SHARD_ROWS,
-    SMALL_SLOT,
 )
 from spinney.kernels.common.structs import (
     BoostNodes,
@@ -142,17 +142,16 @@ def test_any_scores_are_sorted(scores, random):
 # ---------------------------------------------------------------------------------------- rows of bytes, and their sums
 
 
-class SimpleTable(NamedTuple):
-    """What `add_shards` reads of a table."""
+class SimpleBatch(NamedTuple):
+    """What `shards_of` reads of a batch."""
 
-    histogram_size: int
+    begin: np.ndarray
 
 
 class SimpleFrontier(NamedTuple):
-    """What `add_shards` reads of a frontier."""
+    """What `shards_of` reads of a frontier."""
 
-    histogram: np.ndarray
-    shard_histogram: np.ndarray
+    batch: SimpleBatch
     state: np.ndarray
 
 
@@ -341,27 +340,29 @@ def test_codes_in_a_range_are_counted_until_there_are_enough(call, is_wide):
         assert inside + outside <= len(code)
 
 
-@pytest.mark.parametrize("n_parts", [1, 4, 60])
-def test_cells_of_shards_are_added_in_parts(call, n_parts):
-    """Whoever adds which cells: the first histogram ends as the sum of all."""
-    rng = np.random.default_rng(0)
-    size, n_shards, slot = 53, 5, 2
-    first, others = rng.integers(-9, 9, 4 * size), rng.integers(-9, 9, (n_shards - 1) * size)
-    expected = first.copy()
-    expected[slot * size : (slot + 1) * size] += others.reshape(-1, size).sum(axis=0)
+@given(
+    st.lists(st.integers(1, 3000), min_size=1, max_size=16), st.integers(2, 40), st.integers(1, 8), st.integers(1, 900)
+)
+def test_shards_of_a_batch_are_dealt_out(sizes, n_threads, per_thread, piece_rows):
+    """Each shard of a node is one thread's; a thread has but one node whose first shard is another's."""
+    n_shards = per_thread * n_threads
     state = np.zeros(BOOST_STATE_SIZE, np.int64)
-    state[SMALL_SLOT] = slot
-    for part in range(n_parts):
-        call(
-            "boost.shards",
-            "add_shards",
-            part,
-            n_parts,
-            n_shards,
-            SimpleTable(size),
-            SimpleFrontier(first, others, state),
-        )
-    np.testing.assert_array_equal(first, expected)
+    state[N_BATCH] = len(sizes)
+    frontier = SimpleFrontier(SimpleBatch(np.array([0, *accumulate(sizes)])), state)
+    settings = make_settings(n_threads=n_threads, n_shards=n_shards, piece_rows=piece_rows)
+    shards_of = opened("boost.batch", "shards_of", 4)
+    parts = [[shards_of(t, k, frontier, settings) for k in range(len(sizes))] for t in range(n_threads)]
+    for k, n_rows in enumerate(sizes):
+        taken = [part for part in (mine[k] for mine in parts) if part.begin < part.end]
+        assert [shard for part in taken for shard in range(*part)] == list(range(n_shards))
+        assert len(taken) == 1 or n_rows >= 2 * piece_rows
+    for mine in parts:
+        assert sum(0 < part.begin < part.end for part in mine) <= 1
+    if min(sizes) >= 2 * piece_rows and sum(sizes) >= n_threads * piece_rows:
+        rows = [
+            sum((part.end - part.begin) / n_shards * n for part, n in zip(mine, sizes, strict=True)) for mine in parts
+        ]
+        assert max(rows) <= sum(sizes) / n_threads + 2 * max(sizes) / n_shards
 
 
 # ------------------------------------------------------------------------------------------------------------ best cuts

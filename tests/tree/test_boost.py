@@ -31,22 +31,22 @@ NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled
 # ------------------------------------------------------------------------------------------------------ growing on sums
 
 
-def make_growth(columns, n_levels, params, *, n_shards=1, weights=None, max_bins=None, kernels=None):
-    """Memory for trees on columns; shards are worked off one after the other."""
+def make_growth(columns, n_levels, params, *, n_threads=1, weights=None, max_bins=None, kernels=None):
+    """Memory for trees on columns; the parts of threads are worked off one after the other."""
     kernels = kernels or fast.compiled()
     weights = np.ones(1, np.int64) if weights is None else np.array(weights, np.int64)
     levels = [tuple(range(n)) if n else None for n in n_levels]
     bins = bin_table(fast.ColumnTable(columns, levels), weights, max_bins, kernels)
 
     def run(work):
-        for shard in range(n_shards):
-            work(shard)
+        for thread in range(n_threads):
+            work(thread)
 
     n_rows = len(columns[0])
     is_unit = len(weights) == 1
     total = n_rows if is_unit else int(weights.sum())
     given = Weights(weights, 0, 0, is_unit=is_unit, is_whole=True, total=total)
-    return BoostGrowth(bins, BoostParams(**params), given, kernels, n_shards, run)
+    return BoostGrowth(bins, BoostParams(**params), given, kernels, n_threads, run)
 
 
 def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain=math.inf, control=None):
@@ -296,20 +296,20 @@ def test_full_trees_of_interactions_and_of_few_slots(monkeypatch):
     assert found[0] == found[1]
 
 
-WAYS = {  # share_rows, batch_rows, share of the splits whose gain is not likely
-    "every node by all shards": (1, 1, 1.0),
-    "batches": (10**9, 1, 0.0),
-    "batches of the likely": (10**9, 1, 0.5),
-    "large nodes by all shards, others in batches": (60, 20, 0.0),
+WAYS = {  # share_rows, batch_rows, piece_rows, share of the splits whose gain is not likely
+    "every node by all threads": (1, 1, 1, 1.0),
+    "batches of whole nodes": (10**9, 1, 10**9, 0.0),
+    "batches of the likely": (10**9, 1, 10**9, 0.5),
+    "large nodes by some threads, others in batches": (60, 20, 15, 0.0),
 }
 
 
 class Shared:
-    """Growth by several shards, one after the other, that goes one of the WAYS, and counts how often it did."""
+    """Growth by the parts of threads, one after the other, that goes one of the WAYS, and counts how often it did."""
 
-    def __init__(self, patch, way, n_shards, *arguments, **options):
-        share_rows, batch_rows, self.unlikely = WAYS[way]
-        self.growth = make_growth(*arguments, n_shards=n_shards, **options)
+    def __init__(self, patch, way, n_threads, *arguments, **options):
+        share_rows, batch_rows, piece_rows, self.unlikely = WAYS[way]
+        self.growth = make_growth(*arguments, n_threads=n_threads, **options)
         self.n_calls, run, make = 0, self.growth.run, self.growth.settings
 
         def count(work):
@@ -317,7 +317,7 @@ class Shared:
             run(work)
 
         patch.setattr(self.growth, "run", count)
-        changes = {"share_rows": share_rows, "batch_rows": batch_rows}
+        changes = {"share_rows": share_rows, "batch_rows": batch_rows, "piece_rows": piece_rows}
         patch.setattr(self.growth, "settings", lambda *arguments: make(*arguments)._replace(**changes))
 
     def grow(self, sums, gains):
@@ -333,11 +333,11 @@ class Shared:
 )
 @pytest.mark.sampled(5)
 def test_shards_change_no_bit(monkeypatch, kind, way, params):
-    n, shards, kernels = 9000, (2, 8), fast.compiled()
+    n, threads, kernels = 9000, (2, 8), fast.compiled()
     if params["max_leaf_nodes"] is None:
-        n, shards = 2100, (2,)
+        n, threads = 2100, (2,)
     if kind != "compiled":
-        n, shards, kernels = 90, (2, 8), _jit.interpreted()
+        n, threads, kernels = 90, (2, 8), _jit.interpreted()
         size = 3 if "3" in kind else 11
         monkeypatch.setattr(boost, "SHARD_ROWS", size)
         monkeypatch.setattr(sys.modules[kernels.boost.shards.__name__], "SHARD_ROWS", size)
@@ -345,8 +345,8 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
     alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
     n_nodes = grow(alone, sums)
     expected, inner = bits_of(alone, n_nodes), features_of(alone, n_nodes)[0]
-    for n_shards in shards:
-        shared = Shared(monkeypatch, way, n_shards, columns, [0, 0, 300], params, kernels=kernels)
+    for n_threads in threads:
+        shared = Shared(monkeypatch, way, n_threads, columns, [0, 0, 300], params, kernels=kernels)
         for _ in range(2):
             assert shared.grow(sums, alone.nodes.gain[inner]) == expected
         assert shared.n_calls >= 2
@@ -361,7 +361,7 @@ def tied_table(seed):
 
 
 @compiled_only
-@pytest.mark.parametrize("way", ["batches", "batches of the likely"])
+@pytest.mark.parametrize("way", ["batches of whole nodes", "batches of the likely"])
 def test_equal_gains_are_split_in_the_same_order(monkeypatch, way):
     """With the last leaf in question even other nodes would be split; 363, 827 and 932 once were."""
     for seed in (363, 827, 932, *range(100)):

@@ -17,6 +17,7 @@
 | `boosting_levels.py` | the same on rows that come in parts, from disk |
 | `huber_levels.py` | what Huber's loss takes from all rows of these: delta, steps of leaves |
 | `vector_boosting.py` | the same with one tree for all classes or outputs |
+| `boosting_bags.py` | its bags by number of the round, drawn by threads |
 | `gradient_sampling.py` | its bags by the size of gradients |
 | `dropout.py` | its rounds that leave out trees before them: DART |
 | `rounds.py` | the loop over rounds: measure, record, stop |

@@ -20,8 +20,9 @@ import numpy as np
 
 from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, SUM_BITS
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.boosting_bags import BoostingBags
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
 from spinney.ensemble.losses import RoundRows, Softmax
@@ -313,6 +314,7 @@ class Boosting(BoostedTrees):
             size = bag_size(params.subsample, n_rows)
             self.sampling = GradientSampling(n_rows, size, key, params.learning_rate)
         self.team = Team(n_workers)
+        self.round_bags = None if self.bags is None else BoostingBags(self.bags, self.team)
         table = bins if self.exact is None else self.narrow(np.ones(n_rows))
         self.constraints = constraints or Constraints()
         self.growth = self.make_growth(table, params)
@@ -492,7 +494,7 @@ class Boosting(BoostedTrees):
     def draw_rows(self) -> NDArray[np.int32] | None:
         """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
         if self.sampling is None:
-            return None if self.bags is None else self.draw_bag(self.bags, self.number)
+            return None if self.round_bags is None else self.round_bags.mark(self.number, self.is_in)
         if self.of_all is not None and self.sampling.takes_all(self.number):
             self.growth = self.of_all
             self.is_in[:] = 1
@@ -508,21 +510,6 @@ class Boosting(BoostedTrees):
         self.is_in[:] = 0
         self.is_in[bag] = 1
         return bag
-
-    def draw_bag(self, bags: Draw, number: int) -> NDArray[np.int32]:
-        """Mark the rows of a round's bag in `is_in`; return them, ascending."""
-        n_rows, parts = len(self.is_in), [np.empty(0, ROW)] * self.team.n_workers
-
-        def draw(part: int) -> None:
-            lo, hi = bags.block_range(part, len(parts))
-            self.is_in[lo:hi] = bags.counts(number, lo, hi)
-            parts[part] = (np.flatnonzero(self.is_in[lo:hi]) + lo).astype(ROW)
-
-        if bags.has_blocks and n_rows >= ROWS_AT_ONCE:
-            self.team.run(draw)
-            return np.concatenate(parts)
-        self.is_in[:] = bags.counts(number)
-        return np.flatnonzero(self.is_in).astype(ROW)
 
     def take_outside(self) -> OutsideRows:
         """The rows outside the bag that judge the round."""

@@ -265,11 +265,15 @@ class Draw:
             counts[self.probability[first:last] == 0.0] = 0
         return counts
 
+    @property
+    def n_blocks(self) -> int:
+        """Blocks that draws are dealt to."""
+        return -(-self.n_rows >> (self.block_bits or 0))
+
     def block_range(self, part: int, n_parts: int) -> tuple[int, int]:
         """The rows, from and up to, of one of several parts of whole blocks: a part of a block would cost the whole."""
         size = 1 << (self.block_bits or 0)
-        n_blocks = -(-self.n_rows // size)
-        lo, hi = (min(n_blocks * k // n_parts * size, self.n_rows) for k in (part, part + 1))
+        lo, hi = (min(self.n_blocks * k // n_parts * size, self.n_rows) for k in (part, part + 1))
         return lo, hi
 
     def rows(self, tree: int) -> NDArray[np.int64]:

@@ -20,15 +20,16 @@ from spinney._types import (
     HISTOGRAM_STRIDE,
     IS_CATEGORICAL,
     MONOTONE,
+    MOST_AHEAD,
     MOST_BATCH,
     N_CODES,
     N_FREE,
     N_LEAVES,
     N_NODES,
+    N_QUEUED,
     N_SPLITS,
     N_WORDS,
     NARROW_CODES,
-    NEEDS_MANY,
     NEEDS_ROOM,
     NEEDS_THREADS,
     PHASE,
@@ -36,12 +37,11 @@ from spinney._types import (
     ROOT_SUM,
     ROW,
     SHARD_ROWS,
-    SMALL_CHILD,
-    SMALL_SLOT,
     SUM,
 )
 from spinney.kernels.common.structs import (
     BestCuts,
+    BoostBatch,
     BoostFrontier,
     BoostNodes,
     BoostScratch,
@@ -65,16 +65,17 @@ if TYPE_CHECKING:
 
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features, those of a byte being one, of a node that is worth waking threads for: 0.3 ms
-ADDED_SHARDS = 12  # from which on threads add up what they have summed, each some of the cells
-BATCH_CELLS = 1 << 14  # rows x features of a node from which on others are made ready beside it
+BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready beside it
+PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
+FEW_SHARDS, SHARDS_PER_THREAD = 32, 8
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
 DIVISOR_BITS = 10  # of a mean weight where squared gradients are divided by weights that are not whole
-SLOT_FIELDS = ((15, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
+SLOT_FIELDS = ((16, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,8 @@ class BoostMemory:
     weights : Weights
     n_rows : int
     kernels : kernel modules
-    n_shards : int
-        Parts that the rows of a node are dealt out to.
+    n_threads : int
+        Threads that share large nodes.
     monotone : int8 (n_features,), optional
     interactions : sets of features, optional
     keeps_all : bool
@@ -163,13 +164,14 @@ class BoostMemory:
         weights: Weights,
         n_rows: int,
         kernels: Any,
-        n_shards: int = 1,
+        n_threads: int = 1,
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
         *,
         keeps_all: bool = False,
     ) -> None:
-        self.params, self.kernels, self.n_rows, self.n_shards = params, kernels, n_rows, n_shards
+        self.params, self.kernels, self.n_rows, self.n_threads = params, kernels, n_rows, n_threads
+        self.n_shards = count_shards(n_threads)
         self.weights = weights.values
         self.has_weights = len(weights.values) > 1
         mean_bits = math.frexp(weights.total / n_rows)[1]
@@ -178,7 +180,7 @@ class BoostMemory:
         self.monotone, self.keeps_all = monotone, keeps_all
         self.n_bag = n_rows if params.subsample >= 1.0 else bag_size(params.subsample, n_rows)
         self.interactions = interaction_bits(interactions or (), len(bins.place))
-        self.starts = deal_out(self.n_bag, n_shards)
+        self.starts = deal_out(self.n_bag, self.n_shards)
         is_category = bins.features[IS_CATEGORICAL] != 0
         self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
@@ -190,7 +192,8 @@ class BoostMemory:
             "max_depth": UNLIMITED if params.max_depth is None else min(params.max_depth, UNLIMITED),
             "max_leaves": UNLIMITED if params.max_leaf_nodes is None else min(params.max_leaf_nodes, UNLIMITED),
             "min_samples_split": min(params.min_samples_split, UNLIMITED),
-            "n_shards": n_shards,
+            "n_threads": n_threads,
+            "n_shards": self.n_shards,
             "most_words": self.most_words,
             "is_plain": params.reg_alpha == 0.0 and not has_monotone,
             "has_monotone": has_monotone,
@@ -286,10 +289,21 @@ class BoostMemory:
                 np.zeros((n_slots, self.most_words), np.uint64),
                 np.zeros((n_slots, table.interactions.shape[1]), np.uint64),
                 np.zeros(n_slots * table.histogram_size, SUM),
-                np.zeros(max((self.n_shards - 1) * table.histogram_size, 1), SUM),
-                np.zeros(MOST_BATCH, np.int64),
+                np.zeros(max((self.n_threads - 1) * table.histogram_size, 1), SUM),
+                self.make_batch(),
                 self.state,
             ]
+        )
+
+    def make_batch(self) -> BoostBatch:
+        """Memory of nodes whose children are made ready side by side; one thread needs none."""
+        n_children = 2 * MOST_BATCH if self.n_threads > 1 else 2
+        return BoostBatch(
+            slot=np.zeros(MOST_BATCH, np.int64),
+            small=np.zeros(MOST_BATCH, np.int64),
+            begin=np.zeros(MOST_BATCH + 1, np.int64),
+            squares=np.zeros((self.n_shards, n_children), SUM),
+            cuts=make_best_cuts(n_children * self.table.features.shape[1]),
         )
 
     def make_room(self) -> None:
@@ -303,12 +317,11 @@ class BoostMemory:
         if state[N_FREE] < 2:
             old, n_free = self.n_slots, int(state[N_FREE])
             per_slot = BoostFrontier._fields[: BoostFrontier._fields.index("subsets")]
-            frontier = self.frontier._replace(
-                **{name: enlarge(getattr(self.frontier, name), 2 * old) for name in per_slot}
-            )
+            larger: dict[str, Any] = {name: enlarge(getattr(self.frontier, name), 2 * old) for name in per_slot}
+            frontier = self.frontier._replace(**larger)
             frontier.free[n_free : n_free + old] = np.arange(old, 2 * old)[::-1]
             state[N_FREE] += old
-            doubled = {
+            doubled: dict[str, Any] = {
                 name: np.concatenate([each := getattr(frontier, name), np.zeros_like(each)])
                 for name in ("subsets", "allowed_sets", "histogram")
             }
@@ -329,7 +342,8 @@ class BoostMemory:
             min_hessian=max(min_hessian, 1),
             most_hessian=most_hessian,
             n_try=n_used if params.max_features is None else min(params.max_features, n_used),
-            share_rows=max(SHARE_CELLS // self.n_summed, 2 * self.n_shards * SHARD_ROWS),
+            share_rows=max(SHARE_CELLS // self.n_summed, 1),
+            piece_rows=max(PIECE_CELLS // self.n_summed, 1),
             batch_rows=max(BATCH_CELLS // self.n_summed, 1),
             seed=seed,
             gradient_unit=1.0 / units.gradient,
@@ -375,18 +389,17 @@ class BoostGrowth(BoostMemory):
         params: BoostParams,
         weights: Weights,
         kernels: Any,
-        n_shards: int,
-        run: Callable[[Callable[[int], None]], None],  # calls with shards 0 .. n_shards - 1, side by side
+        n_threads: int,
+        run: Callable[[Callable[[int], None]], None],  # calls with 0 .. n_threads - 1, side by side
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
     ) -> None:
         n_rows, n_features = len(bins.rows), len(bins.place)
-        super().__init__(bins, params, weights, n_rows, kernels, n_shards, monotone, interactions)
+        super().__init__(bins, params, weights, n_rows, kernels, n_threads, monotone, interactions)
         # whatever a tree is grown on, the types of the structs are those of the first
         self.grow_alike = SameTypes(kernels.boost.driver.grow)
-        self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
-        self.work_on_shard = SameTypes(kernels.boost.shards.work_on_shard)
-        self.add_shards = SameTypes(kernels.boost.shards.add_shards)
+        self.move_batch = SameTypes(kernels.boost.batch.move_batch)
+        self.scan_batch = SameTypes(kernels.boost.batch.scan_batch)
         self.close_tree = SameTypes(kernels.boost.leaf_values.close_tree)
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
@@ -401,12 +414,12 @@ class BoostGrowth(BoostMemory):
         n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
         if params.max_depth is not None:
             n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
-        n_ahead = 0 if n_shards == 1 else 2 * MOST_BATCH  # children that are made ready and may not be needed
+        n_ahead = 0 if n_threads == 1 else 2 * MOST_AHEAD  # children that are made ready and may not be needed
         n_words = 64 + 8 * self.most_words if self.most_words else 0
-        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
+        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, self.n_shards, n_words)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
-        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_shards)]
+        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_threads)]
 
     @property
     def is_small(self) -> bool:
@@ -426,15 +439,15 @@ class BoostGrowth(BoostMemory):
         table, frontier = self.table, self.frontier
         if self.n_slots * table.histogram_size > len(frontier.histogram):
             frontier = frontier._replace(histogram=np.zeros(self.n_slots * table.histogram_size, SUM))
-        if (self.n_shards - 1) * table.histogram_size > len(frontier.shard_histogram):
-            frontier = frontier._replace(shard_histogram=np.zeros((self.n_shards - 1) * table.histogram_size, SUM))
+        if (self.n_threads - 1) * table.histogram_size > len(frontier.shard_histogram):
+            frontier = frontier._replace(shard_histogram=np.zeros((self.n_threads - 1) * table.histogram_size, SUM))
         self.frontier = frontier
         if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
             words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
             self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
         n_codes = int(table.features[N_CODES].max(initial=1))
         if n_codes + 1 > len(self.scratch[0].goes_left):
-            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
+            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_threads)]
 
     def grow(
         self,
@@ -455,37 +468,19 @@ class BoostGrowth(BoostMemory):
         self.begin(total, bag)
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
 
-        def prepare_batch(thread: int) -> None:
-            self.prepare_batch(
-                None,
-                thread,
-                self.table,
-                self.source,
-                self.buffer,
-                self.nodes,
-                self.frontier,
-                self.scratch[thread],
-                settings,
-            )
+        def move(thread: int) -> None:
+            self.move_batch(None, thread, *self.structs(), self.scratch[thread], settings)
+
+        def scan(thread: int) -> None:
+            self.scan_batch(None, thread, *self.structs(), self.scratch[thread], settings)
 
         while True:
-            why = self.grow_alike(
-                None,
-                self.table,
-                self.source,
-                self.buffer,
-                self.nodes,
-                self.frontier,
-                self.scratch[0],
-                settings,
-                control,
-            )
+            why = self.grow_alike(None, *self.structs(), self.scratch[0], settings, control)
             if why == NEEDS_ROOM:
                 self.make_room()
             elif why == NEEDS_THREADS:
-                self.share_node()
-            elif why == NEEDS_MANY:
-                self.run(prepare_batch)
+                self.run(move)
+                self.run(scan)
             elif why == DONE:
                 break
             else:
@@ -493,26 +488,14 @@ class BoostGrowth(BoostMemory):
         n_splits = int(self.state[N_SPLITS])
         self.last_gain = float(self.nodes.gain[self.nodes.split_order[max(n_splits - 1, 0)]])
         if self.state[HAS_GUESSED]:
+            waiting = self.frontier.queue[: int(self.state[N_QUEUED])]
+            for slot in waiting[self.frontier.is_ready[waiting]].tolist():
+                self.bring_back(slot)
             self.number_anew()
 
-    def share_node(self) -> None:
-        """Have threads move the rows of a large node, and sum those of its smaller child, or of the root."""
-
-        def work(shard: int) -> None:
-            self.work_on_shard(
-                None, shard, self.table, self.source, self.buffer, self.nodes, self.frontier, self.scratch[0]
-            )
-
-        def add(part: int, n_parts: int = self.n_shards) -> None:
-            self.add_shards(None, part, n_parts, self.n_shards, self.table, self.frontier)
-
-        self.run(work)
-        if self.state[SMALL_CHILD] < 0:
-            return
-        if self.n_shards >= ADDED_SHARDS:
-            self.run(add)
-        else:
-            add(0, 1)
+    def structs(self) -> tuple[BoostTable, ByteRows, ByteRows, BoostNodes, BoostFrontier]:
+        """What all kernels of the growth take."""
+        return self.table, self.source, self.buffer, self.nodes, self.frontier
 
     def begin(self, total: int, bag: NDArray[np.int32] | None) -> None:
         """Make the root: all rows of the table, of which `total` is the packed sum, or those of a bag."""
@@ -520,7 +503,7 @@ class BoostGrowth(BoostMemory):
         state[:] = 0
         state[N_NODES] = state[N_LEAVES] = 1
         state[PHASE] = ROOT
-        state[CURRENT_SLOT] = state[SMALL_SLOT] = 0  # where the root's histogram is: whoever sums it up
+        state[CURRENT_SLOT] = 0  # that of the root
         frontier.free[:] = np.arange(n_slots - 1, -1, -1)
         state[N_FREE] = n_slots - 1  # slot 0, the last of these, is the root's
         frontier.allowed_sets[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -546,13 +529,32 @@ class BoostGrowth(BoostMemory):
         self.share_rows(len(bag), work)
         return sum(totals)
 
+    def bring_back(self, slot: int) -> None:
+        """Bring the rows of a node that was made ready in vain back from its children, if these have overwritten them.
+
+        Children have their rows in the other half of the buffer, and grandchildren theirs where the node had its own.
+        """
+        frontier, nodes, ids = self.frontier, self.nodes, self.buffer.ids
+        ready = [child for child in (frontier.left_slot[slot], frontier.right_slot[slot]) if frontier.is_ready[child]]
+        for child in ready:
+            self.bring_back(child)
+        node, child = frontier.number[slot], frontier.first_child[slot]
+        for shard in range(self.n_shards) if ready else ():
+            moved = ids[nodes.begin[shard, child] : nodes.end[shard, child + 1]]
+            ids[nodes.begin[shard, node] : nodes.end[shard, node]] = moved
+
     def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
         """Call work(shard) for all shards, side by side where so many rows are worth it."""
-        if n_rows * self.n_shards < SHARE_CELLS:
-            for shard in range(self.n_shards):
+
+        def work_on_some(thread: int) -> None:
+            for shard in range(thread, self.n_shards, self.n_threads):
                 work(shard)
+
+        if n_rows * self.n_threads < SHARE_CELLS:
+            for thread in range(self.n_threads):
+                work_on_some(thread)
         else:
-            self.run(work)
+            self.run(work_on_some)
 
     def close(self, n_rows: int) -> int:
         """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes."""
@@ -590,10 +592,14 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
         histogram_scan=HistogramScan(np.zeros(NARROW_CODES, SUM), gain, gain.view(np.int64)),
-        best=BestCuts._make(
-            [np.zeros(n_features), *np.zeros((4, n_features), np.int64), np.zeros(n_features, np.bool_)]
-        ),
+        best=make_best_cuts(n_features),
     )
+
+
+def make_best_cuts(n_features: int) -> BestCuts:
+    """Room for the best cut of each feature."""
+    numbers = np.zeros((4, n_features), np.int64)
+    return BestCuts._make([np.zeros(n_features), *numbers, np.zeros(n_features, np.bool_)])
 
 
 def limit_workers(n_workers: int, n_jobs: int | None, n_rows: int, n_summed: int, n_trees: int = 1) -> int:
@@ -613,6 +619,11 @@ def is_small(n_rows: int, n_summed: int) -> bool:
 def bag_size(share: float, n_rows: int) -> int:
     """Rows of a sample."""
     return max(1, int(share * n_rows))
+
+
+def count_shards(n_threads: int) -> int:
+    """Shards of the rows for so many threads; finer ones than a thread each, so that nodes can be parted evenly."""
+    return 1 if n_threads == 1 else n_threads * min(max(FEW_SHARDS // n_threads, 1), SHARDS_PER_THREAD)
 
 
 def deal_out(n_rows: int, n_shards: int) -> NDArray[np.int64]:

@@ -8,9 +8,9 @@ import numpy as np
 
 from spinney._jit import SameTypes
 from spinney._types import DONE, N_CODES, N_FREE, NARROW_CODES, NEEDS_ROOM, NEEDS_THREADS, SHARD_ROWS, SUM
-from spinney.kernels.common.structs import BestCuts, PackedUnits, VectorScan, VectorScratch, VectorSums
+from spinney.kernels.common.structs import PackedUnits, VectorScan, VectorScratch, VectorSums
 from spinney.table.fixed_point import scale
-from spinney.tree.boost import SHARE_CELLS, BoostGrowth, make_boost_scratch
+from spinney.tree.boost import SHARE_CELLS, BoostGrowth, make_best_cuts, make_boost_scratch
 from spinney.tree.workspace import enlarge
 
 if TYPE_CHECKING:
@@ -190,12 +190,6 @@ class VectorGrowth(BoostGrowth):
             else:
                 raise KeyboardInterrupt
         return self.close(len(self.leaf) if bag is None else len(bag))
-
-
-def make_best_cuts(n_features: int) -> BestCuts:
-    """Room for the best cut of each feature."""
-    numbers = np.zeros((4, n_features), np.int64)
-    return BestCuts._make([np.zeros(n_features), *numbers, np.zeros(n_features, np.bool_)])
 
 
 def make_vector_scan(n_outputs: int, width: int) -> VectorScan:

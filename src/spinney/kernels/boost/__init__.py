@@ -4,7 +4,8 @@ Words. A *row* is a few 64-bit words of codes, one byte for a *narrow* feature, 
 partition, together with its *packed sum*, gradient << 32 | hessian in units of a tree. A *bin* is the
 rows of a node with one code of one feature, and their packed sum; a *histogram* has the sums of all codes, each in
 its place, a list of bins only those that rows have, with their codes. A *slot* holds an open node: its best test, its
-sums, its histogram. A *shard* is the share of the rows that one thread moves and sums.
+sums, its histogram. A *shard* is one of the shares that rows are dealt out to; a *batch* are open nodes whose children
+threads make ready side by side.
 
 Files:
 
@@ -12,7 +13,8 @@ Files:
     ranking          the same for lists of rows that are put in order
     pack_gradients   gradients and hessians as one integer a row
     driver           the loop: opens, splits and closes nodes, alone or by threads
-    shards           the rows of a node by threads: moved, and summed
+    batch            what threads do: their share of the rows of several nodes, then of the features
+    shards           the rows of a node by shards: moved, and summed
     rows             the loops over rows behind that: sums per code, two branches of a test
     search           the best test of a node among all features
     scan             the best test of one feature from its sums: the gain is here
@@ -28,8 +30,8 @@ One round, for each raw score; doors, which Python calls, are in capitals:
     pack_gradients   PACK            g, h ─► packed sums                        source.sums
                      GATHER_ROWS     rows of a bag ─► buffer
     driver           GROW            ─► nodes; comes back for room, or for threads:  (vector_driver: GROW_VECTORS)
-    shards             WORK_ON_SHARD   NEEDS_THREADS: a large node, each thread its rows
-    driver             PREPARE_BATCH   NEEDS_MANY: small nodes, each thread some of them
+    batch              MOVE_BATCH      NEEDS_THREADS: each thread its rows of some nodes ...
+                       SCAN_BATCH      ... then its features of them
     leaf_values      CLOSE_TREE      tests without gain are removed again
                      MARK_LEAVES     buffer ─► leaf of each row; ROUTE_REST: of rows outside the bag
                      SUM_LEAVES      true g, h by leaf, to 62 bits              LeafSums

@@ -45,6 +45,24 @@ def worth_of_luck(squares: int, packed: int, settings: BoostSettings) -> float:
 
 
 @inlined
+def asks_for_luck(settings: BoostSettings) -> bool:
+    """Whether it matters what a unit of luck is worth."""
+    return settings.cat_penalty != 0.0 and settings.most_words != 0
+
+
+@inlined
+def squares_of_shard(
+    shard: int, node: int, table: BoostTable, rows: ByteRows, nodes: BoostNodes, settings: BoostSettings
+) -> int:
+    """Sum of the squared gradients of the rows of a shard in a node."""
+    squares = np.int64(0)
+    runs = runs_of(shard, node, rows, nodes)
+    for begin in range(runs.lo, runs.hi, runs.jump):
+        squares += sum_squares(rows, begin, min(begin + runs.size, runs.hi), table.weights, settings.weight_shift)
+    return squares
+
+
+@inlined
 def noise_of(
     node: int, packed: int, table: BoostTable, rows: ByteRows, nodes: BoostNodes, settings: BoostSettings
 ) -> float:
@@ -52,11 +70,9 @@ def noise_of(
 
     node: its number while the tree grows; packed: sum of its rows.
     """
-    if settings.cat_penalty == 0.0 or settings.most_words == 0:
+    if not asks_for_luck(settings):
         return 0.0
     squares = np.int64(0)
     for shard in range(len(nodes.begin)):
-        runs = runs_of(shard, node, rows, nodes)
-        for begin in range(runs.lo, runs.hi, runs.jump):
-            squares += sum_squares(rows, begin, min(begin + runs.size, runs.hi), table.weights, settings.weight_shift)
+        squares += squares_of_shard(shard, node, table, rows, nodes, settings)
     return worth_of_luck(squares, packed, settings)

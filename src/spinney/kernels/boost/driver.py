@@ -4,10 +4,9 @@
      ▲                                                        │
      └── open the children ◄── best test of each ◄── the other child by subtraction
 
-An open node has a *slot*: its test, its sums, and its histogram. Work for many threads is of two kinds: a
-large node, whose rows are shared out (`threads`), and a batch of small ones, whose children are made ready side by
-side, each by one thread. Which nodes will be split is a guess then: nodes are split in the order of their gains all the
-same, and what was made ready in vain is dropped.
+An open node has a *slot*: its test, its sums, and its histogram. Threads make the children of several open nodes ready
+at once (`batch`): the next node, and others that will likely be split. Which ones will is a guess: nodes are split in
+the order of their gains all the same, and what was made ready in vain is dropped.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from spinney._types import (
     DONE,
     HAS_GUESSED,
     MONOTONE,
+    MOST_AHEAD,
     N_BATCH,
     N_CODES,
     N_FREE,
@@ -30,34 +30,30 @@ from spinney._types import (
     N_NODES,
     N_QUEUED,
     N_SPLITS,
+    N_UNREADY,
     N_WORDS,
-    NARROW_CODES,
-    NEEDS_MANY,
     NEEDS_ROOM,
     NEEDS_THREADS,
     PHASE,
     PICK,
     ROOT,
     ROOT_SUM,
-    SMALL_CHILD,
-    SMALL_SLOT,
     STOPPED,
     SUBSET,
     SUMMED,
-    THRESHOLD,
 )
 
 from ..common.node_layout import pack_test
-from ..common.queue import is_ahead, pop, push
+from ..common.queue import pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
-from .rows import encode
+from .batch import take_cuts
 from .scan import hessian_of, value_of
-from .search import search
+from .search import choose_test, scan_node
 from .shards import (
     clear_histogram,
-    column_of,
     guess_smaller,
+    mark_branches,
     move_shard,
     spread_bundles,
     subtract_histogram,
@@ -69,29 +65,6 @@ ONE = np.uint64(1)
 
 
 # --- Children -----------------------------------------------------------------------------------------------
-
-
-@inlined
-def goes_left_by(code: int, slot: int, frontier: BoostFrontier) -> np.uint8:
-    """Whether a known code of the tested feature goes left."""
-    if frontier.kind[slot] == THRESHOLD:
-        return np.uint8(code <= frontier.cut[slot])
-    level = code - 1
-    return np.uint8((frontier.subsets[slot, level >> 6] >> np.uint64(level & 63)) & ONE)
-
-
-@inlined
-def mark_branches(slot: int, table: BoostTable, frontier: BoostFrontier, goes_left: np.ndarray) -> None:
-    """Write for each code that the bytes of the tested feature may have whether it goes left."""
-    column = column_of(frontier.feature[slot], table)
-    goes_left[0] = np.uint8(frontier.missing[slot] == 0)
-    if column.base >= 0:  # whatever other features write, this one has its usual code
-        side = goes_left_by(column.usual, slot, frontier)
-        for code in range(NARROW_CODES):
-            goes_left[code] = side
-    for code in range(1, column.n_codes + 1):
-        if column.base < 0 or code != column.usual:
-            goes_left[encode(code, column)] = goes_left_by(code, slot, frontier)
 
 
 @inlined
@@ -174,6 +147,29 @@ def open_child(
 
 
 @inlined
+def count_children(slot: int, nodes: BoostNodes, frontier: BoostFrontier) -> None:
+    """Count the rows that were moved to the children of a node."""
+    child = frontier.first_child[slot]
+    for b in range(child, child + 2):
+        nodes.n_rows[b] = 0
+        for shard in range(len(nodes.begin)):
+            nodes.n_rows[b] += nodes.end[shard, b] - nodes.begin[shard, b]
+
+
+@inlined
+def fill_children(
+    slot: int, table: BoostTable, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings
+) -> bool:
+    """Fill the slots of the children of a node; whether one may be split."""
+    if settings.has_monotone:
+        bound_children(slot, table, nodes, frontier, settings)
+    is_any_open = False
+    for b in range(2):
+        is_any_open |= open_child(slot, b, table, nodes, frontier, settings)
+    return is_any_open
+
+
+@inlined
 def prepare_children(
     slot: int,
     table: BoostTable,
@@ -184,46 +180,72 @@ def prepare_children(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> None:
-    """Make the children of an open node ready to be searched: move its rows, sum the smaller child, subtract.
-
-    In the phase CHILDREN threads have moved the rows, summed the child that was to be smaller, and added up the sums.
-    """
+    """Make the children of an open node ready to be searched: move its rows, sum the smaller child, subtract."""
     n_shards = settings.n_shards
     histogram = frontier.histogram
     child = frontier.first_child[slot]
-    is_shared = frontier.state[PHASE] == CHILDREN
-    if not is_shared:
-        mark_branches(slot, table, frontier, scratch.goes_left)
-        for shard in range(n_shards):
-            move_shard(shard, slot, table, source, buffer, nodes, frontier, scratch.goes_left)
-    for b in range(child, child + 2):
-        nodes.n_rows[b] = 0
-        for shard in range(n_shards):
-            nodes.n_rows[b] += nodes.end[shard, b] - nodes.begin[shard, b]
-    if settings.has_monotone:
-        bound_children(slot, table, nodes, frontier, settings)
-    is_any_open = False
-    for b in range(2):
-        is_any_open |= open_child(slot, b, table, nodes, frontier, settings)
-    if not is_any_open:
+    mark_branches(slot, table, frontier, scratch.goes_left)
+    for shard in range(n_shards):
+        move_shard(shard, slot, table, source, buffer, nodes, frontier, scratch.goes_left)
+    count_children(slot, nodes, frontier)
+    if not fill_children(slot, table, nodes, frontier, settings):
         return
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
-    if is_shared:
-        small = frontier.state[SMALL_CHILD] - child
     part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
     rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
-    if not is_shared:
-        clear_histogram(histogram, part, table)
-        for shard in range(n_shards):
-            sum_shard(shard, child + small, table, source, buffer, nodes, histogram, part)
+    clear_histogram(histogram, part, table)
+    for shard in range(n_shards):
+        sum_shard(shard, child + small, table, source, buffer, nodes, histogram, part)
     left = frontier.left_packed[slot]
     spread_bundles(histogram, part, frontier.packed[slot] - left if small == 1 else left, table)
     subtract_histogram(histogram, slot * table.histogram_size, part, rest, table)
 
 
-@door
-def prepare_batch(
-    thread: int,
+# --- The tree -----------------------------------------------------------------------------------------------
+
+
+@inlined
+def make_ready(slot: int, frontier: BoostFrontier) -> None:
+    """Take an open node off the list of those that a batch may take."""
+    frontier.is_ready[slot] = True
+    n = frontier.state[N_UNREADY]
+    for k in range(n):
+        if frontier.unready[k] == slot:
+            frontier.unready[k] = frontier.unready[n - 1]
+            frontier.state[N_UNREADY] = n - 1
+            return
+
+
+@inlined
+def choose_batch(slot: int, room: int, frontier: BoostFrontier, settings: BoostSettings) -> int:
+    """List the next open node and others that will likely be split; return how many.
+
+    Among these are children of nodes that are ready and wait for their turn. No more are ready than may be split.
+    """
+    state = frontier.state
+    n_ahead = (state[N_NODES] - 1) // 2 - state[N_SPLITS]
+    most = min(settings.max_leaves - state[N_LEAVES], np.int64(MOST_AHEAD)) - n_ahead
+    most = min(most, room, np.int64(len(frontier.batch.slot)))
+    best = slot
+    n = np.int64(0)
+    while True:
+        make_ready(best, frontier)
+        frontier.batch.slot[n] = best
+        n += 1
+        if n >= most or state[N_UNREADY] == 0:
+            return n
+        best = frontier.unready[state[N_UNREADY] - 1]
+        if settings.order == BEST_FIRST:
+            for k in range(state[N_UNREADY]):
+                if frontier.gain[frontier.unready[k]] > frontier.gain[best]:
+                    best = frontier.unready[k]
+        if frontier.gain[best] < settings.likely_gain:
+            return n
+
+
+@inlined
+def lay_out(
+    k: int,
     table: BoostTable,
     source: ByteRows,
     buffer: ByteRows,
@@ -232,40 +254,28 @@ def prepare_batch(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> None:
-    """Make ready the children of the open nodes of a batch that are this thread's, and find the best test of each."""
-    for k in range(thread, frontier.state[N_BATCH], settings.n_shards):
-        slot = frontier.batch[k]
-        prepare_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
-        for b in range(2):
-            at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
-            if frontier.is_open[at]:
-                frontier.is_open[at] = search(at, table, source, buffer, nodes, frontier, scratch, settings)
-
-
-# --- The tree -----------------------------------------------------------------------------------------------
+    """Give the k-th node of a batch children, and write down what threads have to know to make these ready."""
+    batch = frontier.batch
+    slot = batch.slot[k]
+    n_rows = nodes.n_rows[frontier.number[slot]]
+    make_children(slot, nodes, frontier, settings)
+    child = frontier.first_child[slot]
+    nodes.n_rows[child] = n_rows  # until they are counted, children have as many as they can have
+    nodes.n_rows[child + 1] = n_rows
+    batch.begin[k + 1] = batch.begin[k] + n_rows
+    batch.small[k] = -1
+    if fill_children(slot, table, nodes, frontier, settings):
+        mark_branches(slot, table, frontier, scratch.goes_left)
+        batch.small[k] = guess_smaller(slot, table, source, buffer, nodes, frontier, scratch.goes_left)
 
 
 @inlined
-def choose_batch(most: int, frontier: BoostFrontier, settings: BoostSettings) -> int:
-    """List open nodes that are not ready, the next one and others that will likely be split; return how many."""
-    n = np.int64(0)
-    while n < most:
-        best = np.int64(-1)
-        for k in range(frontier.state[N_QUEUED] - 1, -1, -1):
-            slot = frontier.queue[k]
-            if not frontier.is_ready[slot]:
-                if best < 0:
-                    best = slot
-                    if settings.order != BEST_FIRST:
-                        break
-                elif is_ahead(frontier, slot, best):
-                    best = slot
-        if best < 0 or (n > 0 and frontier.gain[best] < settings.likely_gain):
-            break
-        frontier.is_ready[best] = True
-        frontier.batch[n] = best
-        n += 1
-    return n
+def close_small(slot: int, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> None:
+    """Close the children of a node of a batch that turn out to have too few rows to be split."""
+    count_children(slot, nodes, frontier)
+    for b in range(2):
+        at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
+        frontier.is_open[at] = frontier.is_open[at] and may_split(at, nodes, frontier, settings)
 
 
 @inlined
@@ -304,15 +314,8 @@ def split_node(
 
 
 @inlined
-def open_root(
-    table: BoostTable,
-    source: ByteRows,
-    buffer: ByteRows,
-    nodes: BoostNodes,
-    frontier: BoostFrontier,
-    settings: BoostSettings,
-) -> None:
-    """Make the root ready to be searched: fill its slot, and its histogram unless threads have summed theirs."""
+def open_root(nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> None:
+    """Fill the slot of the root, which is a batch of its own."""
     state = frontier.state
     slot = state[CURRENT_SLOT]
     frontier.node[slot] = 0
@@ -324,34 +327,29 @@ def open_root(
     frontier.upper[slot] = nodes.upper[0]
     frontier.is_ready[slot] = False
     frontier.is_open[slot] = may_split(slot, nodes, frontier, settings)
-    first = slot * table.histogram_size
-    if state[PHASE] != SUMMED:
-        clear_histogram(frontier.histogram, first, table)
-        for shard in range(settings.n_shards):
-            sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.histogram, first)
-    spread_bundles(frontier.histogram, first, state[ROOT_SUM], table)
+    batch = frontier.batch
+    state[N_BATCH] = 1
+    batch.slot[0] = slot
+    batch.small[0] = 0
+    batch.begin[1] = nodes.n_rows[0]
 
 
 @inlined
-def share_out(
-    slot: int,
+def sum_root(
     table: BoostTable,
     source: ByteRows,
     buffer: ByteRows,
     nodes: BoostNodes,
     frontier: BoostFrontier,
-    scratch: BoostScratch,
+    settings: BoostSettings,
 ) -> None:
-    """Write down what threads have to do on a large node whose children are made."""
-    state = frontier.state
-    mark_branches(slot, table, frontier, scratch.goes_left)
-    state[PHASE] = CHILDREN
-    state[CURRENT_SLOT] = slot
-    state[SMALL_CHILD] = -1
-    if not frontier.is_last[slot]:
-        smaller = guess_smaller(slot, table, source, buffer, nodes, frontier, scratch.goes_left)
-        state[SMALL_CHILD] = frontier.first_child[slot] + smaller
-        state[SMALL_SLOT] = frontier.right_slot[slot] if smaller == 1 else frontier.left_slot[slot]
+    """Sum all rows."""
+    slot = frontier.state[CURRENT_SLOT]
+    first = slot * table.histogram_size
+    clear_histogram(frontier.histogram, first, table)
+    for shard in range(settings.n_shards):
+        sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.histogram, first)
+    spread_bundles(frontier.histogram, first, frontier.packed[slot], table)
 
 
 @inlined
@@ -382,22 +380,20 @@ def pick_node(
         room = min(state[N_FREE] // 2, (len(nodes.test) - state[N_NODES]) // 2)
         if room < 1:
             return NEEDS_ROOM
-        n_rows = nodes.n_rows[frontier.number[slot]]
-        if settings.n_shards > 1 and n_rows >= settings.share_rows:
-            make_children(slot, nodes, frontier, settings)
-            share_out(slot, table, source, buffer, nodes, frontier, scratch)
-            return NEEDS_THREADS
         state[CURRENT_SLOT] = slot
-        if settings.n_shards > 1 and n_rows >= settings.batch_rows and not is_last(slot, frontier, settings):
-            most = min(room, np.int64(len(frontier.batch)), settings.max_leaves - state[N_LEAVES])
-            n_batch = choose_batch(most, frontier, settings)
-            for k in range(n_batch):
-                make_children(frontier.batch[k], nodes, frontier, settings)
-            if n_batch > 1:
+        n_rows = nodes.n_rows[frontier.number[slot]]
+        is_large = n_rows >= settings.share_rows
+        is_some = n_rows >= settings.batch_rows and not is_last(slot, frontier, settings)
+        if settings.n_shards > 1 and (is_large or is_some):
+            n_batch = choose_batch(slot, room, frontier, settings)
+            if n_batch > 1 or is_large:
+                for k in range(n_batch):
+                    lay_out(k, table, source, buffer, nodes, frontier, scratch, settings)
                 state[N_BATCH] = n_batch
-                state[HAS_GUESSED] = 1
-                return NEEDS_MANY
-            return GO_ON
+                state[PHASE] = CHILDREN
+                if n_batch > 1:
+                    state[HAS_GUESSED] = 1
+                return NEEDS_THREADS
         make_children(slot, nodes, frontier, settings)
         return GO_ON
 
@@ -419,28 +415,43 @@ def grow(
     of the structs is inlined, and called in one place: a call would pass on some 700 words.
     """
     state = frontier.state
+    batch = frontier.batch
     while control[CONTROL_STOP] == 0:
         if state[PHASE] == PICK:
             why = pick_node(table, source, buffer, nodes, frontier, scratch, settings)
             if why != GO_ON:
                 return why
-        slot = state[CURRENT_SLOT]
-        is_root = state[PHASE] == ROOT or state[PHASE] == SUMMED
-        if is_root:
-            if state[PHASE] == ROOT and settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
+        elif state[PHASE] == ROOT:
+            open_root(nodes, frontier, settings)
+            if settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
                 state[PHASE] = SUMMED
                 return NEEDS_THREADS
-            open_root(table, source, buffer, nodes, frontier, settings)
-        else:
-            prepare_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
-            frontier.is_ready[slot] = True
+        is_root = state[PHASE] == ROOT or state[PHASE] == SUMMED
+        is_scanned = state[PHASE] == CHILDREN or state[PHASE] == SUMMED
+        for k in range(state[N_BATCH] if is_scanned else 1):
+            slot = batch.slot[k] if is_scanned else state[CURRENT_SLOT]
+            if is_root:
+                if not is_scanned:
+                    sum_root(table, source, buffer, nodes, frontier, settings)
+            elif is_scanned:
+                close_small(slot, nodes, frontier, settings)
+            else:
+                prepare_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
+                make_ready(slot, frontier)
+            for b in range(1 if is_root else 2):
+                at = slot
+                if not is_root:
+                    at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
+                if frontier.is_open[at]:
+                    if is_scanned:
+                        take_cuts(2 * k + b, len(table.used), batch.cuts, scratch.best)
+                    else:
+                        scan_node(at, table, source, buffer, nodes, frontier, scratch, settings)
+                    frontier.is_open[at] = choose_test(at, table, source, buffer, nodes, frontier, scratch, settings)
+                if frontier.is_open[at] and settings.n_shards > 1:
+                    frontier.unready[state[N_UNREADY]] = at
+                    state[N_UNREADY] += 1
+        if is_root and frontier.is_open[state[CURRENT_SLOT]]:
+            push(frontier, settings.order, state[CURRENT_SLOT])
         state[PHASE] = PICK
-        for b in range(1 if is_root else 2):
-            at = slot
-            if not is_root:
-                at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
-            if frontier.is_open[at]:
-                frontier.is_open[at] = search(at, table, source, buffer, nodes, frontier, scratch, settings)
-        if is_root and frontier.is_open[slot]:
-            push(frontier, settings.order, slot)
     return STOPPED

@@ -28,15 +28,16 @@ from ..common.structs import (
     ByteRows,
     LevelTests,
     NodeCounts,
+    Part,
     PassScratch,
     RowSums,
 )
-from .category_chance import square_of, worth_of_luck
-from .driver import bound_children, make_children, mark_branches, may_split, open_child
+from .category_chance import asks_for_luck, square_of, worth_of_luck
+from .driver import bound_children, make_children, may_split, open_child
 from .rows import read_code
 from .scan import hessian_of, score_of, value_of
 from .search import best_feature, keep_test, list_feature_bins, may_be_small, note_cut, scan_features, scan_listed
-from .shards import spread_bundles, subtract_histogram, sum_range
+from .shards import mark_branches, spread_bundles, subtract_histogram, sum_range
 
 NO_TEST, FOUND, NEEDS_COUNTS = range(3)  # what a search ends with
 
@@ -328,9 +329,10 @@ def find_test(
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
     own = score_of(total, value_of(total, bounds.lower, bounds.upper, settings), settings)
     frontier.noise[slot] = 0.0
-    if settings.cat_penalty != 0.0 and settings.most_words != 0:
+    if asks_for_luck(settings):
         frontier.noise[slot] = worth_of_luck(counts.squares, total, settings)
-    scan_features(slot, table, rows, nodes, frontier, scratch, settings)
+    every = Part(np.int64(0), np.int64(len(table.used)))
+    scan_features(slot, every, table, rows, nodes, frontier, scratch, settings)
     best = scratch.best
     while True:
         f = best_feature(own, table, best, settings)

@@ -1,6 +1,7 @@
 """Find the best test of a node among all features.
 
     scan_features   the best cut of each feature, by its sums alone                ─► scratch.best
+                    (scan_node: of all; threads may take some each, see `batch`)
     choose_feature  the best of these; if its branches may be too small, their rows are counted, its cuts scanned
                     once more, and the choice is made again
     keep_test       the test of the winner, with its threshold or its levels       ─► the slot of the node
@@ -37,6 +38,7 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    Part,
     Range,
     RowSums,
 )
@@ -241,6 +243,7 @@ def note_cut(f: int, found: BoostCut, scratch: BoostScratch) -> None:
 @inlined
 def scan_features(
     slot: int,
+    part: Part,  # places in `table.used` of features to be scanned
     table: BoostTable,
     rows: ByteRows,
     nodes: BoostNodes,
@@ -248,7 +251,7 @@ def scan_features(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> None:
-    """Find the best cut of each feature that is drawn for the node, without counting rows."""
+    """Find the best cut of each feature of a part that is drawn for the node, without counting rows."""
     features = table.features
     used = table.used
     total = frontier.packed[slot]
@@ -256,7 +259,7 @@ def scan_features(
     key = fold(np.uint64(settings.seed), np.uint64(frontier.key[slot]))
     n_left = np.int64(len(used))
     n_open = np.int64(settings.n_try)
-    for f in range(len(used)):
+    for f in range(part.end):
         feature = used[f]
         scratch.best.gain[f] = NO_GAIN
         scratch.best.is_counted[f] = False
@@ -265,7 +268,7 @@ def scan_features(
         if not is_drawn:
             continue
         n_open -= 1
-        if not is_allowed(feature, slot, table, frontier):
+        if f < part.begin or not is_allowed(feature, slot, table, frontier):
             continue
         if settings.is_plain and not table.is_wide[feature] and features[IS_CATEGORICAL, feature] == 0:
             at = slot * table.histogram_size + table.histogram_start[feature]
@@ -422,7 +425,26 @@ def keep_test(
 
 
 @inlined
-def search(
+def scan_node(
+    slot: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Find the best cut of each feature in an open node."""
+    node = frontier.number[slot]
+    rows = rows_of(node, source, buffer, nodes)
+    frontier.noise[slot] = noise_of(node, frontier.packed[slot], table, rows, nodes, settings)
+    every = Part(np.int64(0), np.int64(len(table.used)))
+    scan_features(slot, every, table, rows, nodes, frontier, scratch, settings)
+
+
+@inlined
+def choose_test(
     slot: int,
     table: BoostTable,
     source: ByteRows,
@@ -432,12 +454,10 @@ def search(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> bool:
-    """Find the best test of an open node and note it in its slot; whether there is one with enough gain."""
+    """Note the best test of an open node, by the cuts in `scratch.best`, in its slot; whether one has enough gain."""
     rows = rows_of(frontier.number[slot], source, buffer, nodes)
     total = frontier.packed[slot]
     own = score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
-    frontier.noise[slot] = noise_of(frontier.number[slot], total, table, rows, nodes, settings)
-    scan_features(slot, table, rows, nodes, frontier, scratch, settings)
     f, n = choose_feature(slot, own, table, rows, nodes, frontier, scratch, settings)
     if f < 0:
         return False

@@ -26,8 +26,8 @@ from spinney._types import (
 from ..common.queue import push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostSettings, BoostTable, ByteRows, VectorScratch
-from .driver import GO_ON, mark_branches, pick_node
-from .shards import move_shard, rows_of
+from .driver import GO_ON, pick_node
+from .shards import mark_branches, move_shard, rows_of
 from .vector_search import (
     choose_outputs,
     hessian_of_cell,

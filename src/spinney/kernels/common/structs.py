@@ -732,6 +732,13 @@ class Range(NamedTuple):
     last: int
 
 
+class Part(NamedTuple):
+    """What a thread takes of several things, shards or features. Life: node; kernels make it."""
+
+    begin: int
+    end: int  # not included
+
+
 class BoostTable(NamedTuple):
     """What is known about the features and rows of a table.
 
@@ -784,6 +791,33 @@ class BoostNodes(NamedTuple):
     subsets: NDArray[np.uint64]  # (any,): levels of branch 0 as bits; no word where there are no categories
 
 
+class BestCuts(NamedTuple):
+    """The best test of each feature of a node; each array (n_features,), by place in `BoostTable.used`.
+
+    Life: node; kernels write.
+    """
+
+    gain: NDArray[np.float64]  # scores of both branches; -inf: there is none
+    cut: NDArray[np.int64]  # last code of branch 0; of a category its last bin
+    following: NDArray[np.int64]  # next code of the node; -1: none
+    missing: NDArray[np.int64]  # branch of missing values; -1: there are none
+    left: NDArray[np.int64]  # packed sum of branch 0
+    is_counted: NDArray[np.bool_]  # rows of the branches were counted
+
+
+class BoostBatch(NamedTuple):
+    """Nodes whose children threads make ready side by side; arrays are (MOST_BATCH,) unless said.
+
+    Life: tree; the driver fills it in, threads write `squares` and `cuts`.
+    """
+
+    slot: NDArray[np.int64]  # of the node
+    small: NDArray[np.int64]  # the branch that is summed, fewer rows by a sample; -1: no child will be split
+    begin: NDArray[np.int64]  # (MOST_BATCH + 1,): rows of the nodes before it
+    squares: NDArray[np.int64]  # (n_shards, 2 * MOST_BATCH): of gradients in a child, where luck is asked for
+    cuts: BestCuts  # of the children, one after the other: each array (2 * MOST_BATCH * n_features,)
+
+
 class BoostFrontier(NamedTuple):
     """The open nodes, each in a slot: its best test, its sums, its histogram.
 
@@ -794,6 +828,9 @@ class BoostFrontier(NamedTuple):
 
     queue: NDArray[np.int64]  # slots in the order of `common.queue`; the first state[N_QUEUED] count
     free: NDArray[np.int64]  # slots that are not taken; the first state[N_FREE] count
+    unready: NDArray[
+        np.int64
+    ]  # slots with a test whose children are not ready, for batches; the first state[N_UNREADY] count
     node: NDArray[np.int64]  # number of its node in the finished tree
     number: NDArray[np.int64]  # number of its node while the tree grows: its place in `BoostNodes`
     depth: NDArray[np.int64]  # of its node, the root's being 0
@@ -818,8 +855,8 @@ class BoostFrontier(NamedTuple):
     subsets: NDArray[np.uint64]  # (n_slots, most_words): levels of branch 0
     allowed_sets: NDArray[np.uint64]  # (n_slots, n_set_words): interaction sets that hold every feature used above
     histogram: NDArray[np.int64]  # (n_slots * histogram_size, or more,): packed sums by code
-    shard_histogram: NDArray[np.int64]  # ((n_shards - 1) * histogram_size,): those of one node, shards but the first
-    batch: NDArray[np.int64]  # (MOST_BATCH,): slots of nodes to be made ready side by side
+    shard_histogram: NDArray[np.int64]  # ((n_threads - 1) * histogram_size,): what threads but the first have summed
+    batch: BoostBatch  # nodes to be made ready side by side
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
 
 
@@ -858,20 +895,6 @@ class NodeCounts(NamedTuple):
     squares: int  # sum of squared gradients, see `boost.category_chance`
 
 
-class BestCuts(NamedTuple):
-    """The best test of each feature of a node; each array (n_features,), by place in `BoostTable.used`.
-
-    Life: node; kernels write.
-    """
-
-    gain: NDArray[np.float64]  # scores of both branches; -inf: there is none
-    cut: NDArray[np.int64]  # last code of branch 0; of a category its last bin
-    following: NDArray[np.int64]  # next code of the node; -1: none
-    missing: NDArray[np.int64]  # branch of missing values; -1: there are none
-    left: NDArray[np.int64]  # packed sum of branch 0
-    is_counted: NDArray[np.bool_]  # rows of the branches were counted
-
-
 class HistogramScan(NamedTuple):
     """A narrow feature at a node, code by code; each array (NARROW_CODES,). Life: node; kernels write."""
 
@@ -887,7 +910,7 @@ class BoostScratch(NamedTuple):
     Life: node; kernels write, Python enlarges where bins are made anew.
     """
 
-    goes_left: NDArray[np.uint8]  # (n_codes + 1,): 1 for codes of branch 0; kept while threads move a node's rows
+    goes_left: NDArray[np.uint8]  # (n_codes + 1,): 1 for codes of branch 0
     wide_histogram: NDArray[np.int64]  # (n_codes + 1,): sums of a wide feature that keeps none; zero between uses
     row_counts: NDArray[np.int64]  # (n_codes + 1,): rows by code
     weight_counts: NDArray[np.int64]  # (n_codes + 1,): their weight, in units
@@ -940,8 +963,10 @@ class BoostSettings(NamedTuple):
     min_hessian: int  # of a branch, in units; at least 1
     most_hessian: int  # of one row, in units: a branch has at least its sum / most_hessian rows
     n_try: int  # features drawn per node
-    n_shards: int  # parts that rows are dealt out to, one for each thread
+    n_threads: int  # that share what is worth it
+    n_shards: int  # parts that rows are dealt out to; 1 for one thread
     share_rows: int  # rows of a node that is worth sharing out among threads
+    piece_rows: int  # rows of a node that are worth a thread of their own
     batch_rows: int  # rows of a node from which on others are made ready beside it
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     is_plain: bool  # no L1 penalty, no monotone constraint: the scan of a histogram serves

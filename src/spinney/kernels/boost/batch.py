@@ -1,0 +1,209 @@
+"""A batch of open nodes whose children threads make ready side by side, in two steps with a wait between them.
+
+    MOVE_BATCH   the rows of all nodes, laid end to end, are dealt out: a thread moves its shards of a node to the
+                 children, and sums those of the smaller child
+    SCAN_BATCH   the features of all nodes are dealt out: a thread adds up what was summed of a feature, subtracts it
+                 for the other child, and finds the best cut of the feature in both
+
+         node 0                     node 1        node 2  node 3
+    ├──────────────────────────┼───────────────┼────────┼──────┤   rows
+    │  thread 0   │  thread 1    │  thread 2   │  thread 3   │     each with whole shards; a small node is not parted
+
+The first thread of a node sums in the slot of the child, others in memory of their own. The root is a batch of one
+whose rows stay. The driver lays the batch out, and chooses the tests at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import door, inlined
+from spinney._types import HISTOGRAM_STRIDE, N_BATCH, N_CODES, PHASE, SUMMED
+
+from ..common.structs import (
+    BestCuts,
+    BoostFrontier,
+    BoostNodes,
+    BoostScratch,
+    BoostSettings,
+    BoostTable,
+    ByteRows,
+    Part,
+)
+from .category_chance import asks_for_luck, squares_of_shard, worth_of_luck
+from .search import scan_features
+from .shards import (
+    clear_histogram,
+    mark_branches,
+    move_shard,
+    rows_of,
+    spread_bundle,
+    subtract_sums,
+    sum_shard,
+)
+
+
+@inlined
+def slot_of(k: int, b: int, frontier: BoostFrontier) -> int:
+    """The slot of child b of the k-th node; of the root, which has no children yet, its own."""
+    slot = frontier.batch.slot[k]
+    if frontier.state[PHASE] == SUMMED:
+        return slot
+    return frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
+
+
+@inlined
+def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSettings) -> Part:
+    """The shards of the k-th node that are a thread's."""
+    n = np.int64(settings.n_threads)
+    n_shards = np.int64(settings.n_shards)
+    start = frontier.batch.begin[k]
+    n_rows = frontier.batch.begin[k + 1] - start
+    line = max(frontier.batch.begin[frontier.state[N_BATCH]], n * settings.piece_rows)
+    if n_rows < 2 * settings.piece_rows:
+        is_mine = (2 * start + n_rows) * n // (2 * line) == thread  # it has the row in the middle
+        return Part(np.int64(0), n_shards if is_mine else np.int64(0))
+    size = n * n_rows
+    begin = (n_shards * (thread * line - n * start) + size // 2) // size  # the nearest to where the thread begins
+    end = (n_shards * ((thread + 1) * line - n * start) + size // 2) // size
+    return Part(min(max(begin, np.int64(0)), n_shards), min(max(end, np.int64(0)), n_shards))
+
+
+@door
+def move_batch(
+    thread: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Move the rows of a thread to the children of their nodes, and sum those of the smaller ones."""
+    batch = frontier.batch
+    is_root = frontier.state[PHASE] == SUMMED
+    for k in range(frontier.state[N_BATCH]):
+        part = shards_of(thread, k, frontier, settings)
+        if part.begin == part.end:
+            continue
+        slot = batch.slot[k]
+        if not is_root:
+            mark_branches(slot, table, frontier, scratch.goes_left)
+            for shard in range(part.begin, part.end):
+                move_shard(shard, slot, table, source, buffer, nodes, frontier, scratch.goes_left)
+        if batch.small[k] < 0:
+            continue
+        at = slot_of(k, batch.small[k], frontier)
+        histogram = frontier.histogram if part.begin == 0 else frontier.shard_histogram
+        first = (at if part.begin == 0 else thread - 1) * table.histogram_size
+        clear_histogram(histogram, first, table)
+        for shard in range(part.begin, part.end):
+            sum_shard(shard, frontier.number[at], table, source, buffer, nodes, histogram, first)
+        if asks_for_luck(settings):
+            for b in range(1 if is_root else 2):
+                node = frontier.number[slot_of(k, b, frontier)]
+                rows = rows_of(node, source, buffer, nodes)
+                for shard in range(part.begin, part.end):
+                    batch.squares[shard, 2 * k + b] = squares_of_shard(shard, node, table, rows, nodes, settings)
+
+
+@inlined
+def add_summed(k: int, start: int, n: int, table: BoostTable, frontier: BoostFrontier, settings: BoostSettings) -> None:
+    """Add n sums that threads have of the k-th node, from `start` on, to those of its first thread."""
+    histogram = frontier.histogram
+    others = frontier.shard_histogram
+    to = np.uint64(slot_of(k, frontier.batch.small[k], frontier) * table.histogram_size + start)
+    for thread in range(1, settings.n_threads):
+        part = shards_of(np.int64(thread), k, frontier, settings)
+        if part.begin > 0 and part.end > part.begin:
+            source = np.uint64((thread - 1) * table.histogram_size + start)
+            for c in range(np.uint64(n)):
+                histogram[to + c] += others[source + c]
+
+
+@inlined
+def gather_feature(feature: int, k: int, table: BoostTable, frontier: BoostFrontier, settings: BoostSettings) -> None:
+    """Make the sums of a feature in both children of the k-th node from those that threads have of the smaller one."""
+    size = table.histogram_size
+    small = frontier.batch.small[k]
+    part = slot_of(k, small, frontier)
+    start = table.histogram_start[feature]
+    n = np.int64(1) if table.is_paired[feature] else table.features[N_CODES, feature] + 1
+    byte = table.place[feature] * HISTOGRAM_STRIDE + table.base[feature]
+    is_spread = table.base[feature] >= 0 and not table.is_paired[feature]
+    if is_spread:  # its codes in the byte but the usual one, which the byte does not tell
+        add_summed(k, byte, n - 2, table, frontier, settings)
+        spread_bundle(frontier.histogram, part * size, frontier.packed[part], feature, table)
+    elif start >= 0:
+        add_summed(k, start, n, table, frontier, settings)
+    if start < 0 or frontier.state[PHASE] == SUMMED:
+        return
+    whole = frontier.batch.slot[k] * size
+    rest = slot_of(k, 1 - small, frontier) * size
+    subtract_sums(frontier.histogram, whole + start, part * size + start, rest + start, n)
+    if is_spread:
+        subtract_sums(frontier.histogram, whole + byte, part * size + byte, rest + byte, n - 2)
+
+
+@inlined
+def keep_cuts(row: int, part: Part, best: BestCuts, cuts: BestCuts) -> None:
+    """Keep the best cuts of some features in the row of a child."""
+    first = row * len(best.gain)
+    for f in range(part.begin, part.end):
+        cuts.gain[first + f] = best.gain[f]
+        cuts.cut[first + f] = best.cut[f]
+        cuts.following[first + f] = best.following[f]
+        cuts.missing[first + f] = best.missing[f]
+        cuts.left[first + f] = best.left[f]
+
+
+@inlined
+def take_cuts(row: int, n_used: int, cuts: BestCuts, best: BestCuts) -> None:
+    """Take back the best cuts of all features that were kept in the row of a child."""
+    first = row * len(best.gain)
+    for f in range(n_used):
+        best.gain[f] = cuts.gain[first + f]
+        best.cut[f] = cuts.cut[first + f]
+        best.following[f] = cuts.following[first + f]
+        best.missing[f] = cuts.missing[first + f]
+        best.left[f] = cuts.left[first + f]
+        best.is_counted[f] = False
+
+
+@door
+def scan_batch(
+    thread: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Find the best cuts of the features of a thread in the children of a batch whose rows were moved and summed."""
+    batch = frontier.batch
+    is_root = frontier.state[PHASE] == SUMMED
+    n_used = np.int64(len(table.used))
+    n_all = frontier.state[N_BATCH] * n_used
+    begin = n_all * thread // settings.n_threads
+    end = n_all * (thread + 1) // settings.n_threads
+    for k in range(begin // n_used, -(-end // n_used)):
+        if batch.small[k] < 0:
+            continue
+        part = Part(max(begin - k * n_used, np.int64(0)), min(end - k * n_used, n_used))
+        for f in range(part.begin, part.end):
+            gather_feature(table.used[f], k, table, frontier, settings)
+        for b in range(1 if is_root else 2):
+            at = slot_of(k, b, frontier)
+            if frontier.is_open[at]:
+                frontier.noise[at] = 0.0
+                if asks_for_luck(settings):  # all threads find the same
+                    squares = np.int64(0)
+                    for shard in range(settings.n_shards):
+                        squares += batch.squares[shard, 2 * k + b]
+                    frontier.noise[at] = worth_of_luck(squares, frontier.packed[at], settings)
+                rows = rows_of(frontier.number[at], source, buffer, nodes)
+                scan_features(at, part, table, rows, nodes, frontier, scratch, settings)
+                keep_cuts(2 * k + b, part, scratch.best, batch.cuts)
