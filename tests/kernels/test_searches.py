@@ -515,7 +515,7 @@ def grow_bag(table, counts, params, *, is_repeated):
         codes = codes._replace(rows=codes.rows[rows][again])
         return grow.grow_tree(codes, bag, held, params, fast.compiled())
     codes = codes._replace(rows=codes.rows[rows])
-    growth = grow.Growth(codes, bag, held, params, fast.compiled(), None, rows)
+    growth = grow.Growth(codes, bag, held, params, fast.compiled(), None, grow.Bag(rows))
     growth.run()
     return growth.finish()
 

@@ -33,6 +33,7 @@ NO_CLASS_WEIGHT = "Sample weights are all zero after class_weight: at least one 
 NO_MONOTONE = "Monotonicity constraints are not supported with multiple outputs: monotonic_cst"  # takes one output
 MOST_STATE = 2**32 - 1  # of a number that NumPy's generator takes
 MOST_NAMED = 5  # of unknown names
+LETTER = np.dtype("U1")
 MOST_LOOKED_UP = 1 << 62  # size of a class whose difference to another is an int64
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
@@ -225,8 +226,11 @@ def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], ND
 def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """`np.unique` with places; whole numbers that lie close together are looked up instead of sorted.
 
-    500,000 rows of two classes take 4 ms instead of 76, which no thread shares.
+    500,000 rows of two classes take 4 ms instead of 76, which no thread shares. Single letters are whole numbers too.
     """
+    if y.dtype == LETTER and y.flags.c_contiguous:
+        classes, codes = number_classes(y.view(np.uint32))
+        return classes.view(LETTER), codes
     if y.dtype.kind in "biu" and len(y):
         low, high = int(y.min()), int(y.max())
         if high - low < len(y) and max(-low, high) < MOST_LOOKED_UP:

@@ -119,12 +119,15 @@ def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArra
     low, high = column.min(), column.max()
     with np.errstate(invalid="ignore"):  # infinities
         is_narrow = high - low < WHOLE_RANGE  # false for NaN
-    if not is_narrow or np.any(np.floor(column) != column):
+    if not is_narrow:
         return None
-    place = (column - low).astype(np.intp)
+    above = column - low
+    place = above.astype(np.intp)
+    if np.any(place != above):
+        return None
     is_present = np.zeros(int(high - low) + 1, np.bool_)
     is_present[place] = True
-    codes[:] = np.cumsum(is_present, dtype=CODE)[place]
+    np.cumsum(is_present, dtype=CODE).take(place, out=codes, mode="clip")  # mode: with `out`, "raise" would copy
     return np.flatnonzero(is_present) + low
 
 

@@ -27,6 +27,9 @@ Files
   scan_classes       the same, three classes or more
   subsets            subsets of the levels of a category
   level_means        the same by squared error where nothing is missing: forests of numbers
+  class_levels       the same for three classes or more by Gini, nothing missing: forests of classes
+  components         the order of levels by the shares of three classes or more
+  level_bits         which levels the rows of a node have
   category_chance    what such levels gain by chance, by criterion
   random_tests       one drawn test per feature
   small_tests        the same in nodes of few rows
@@ -51,7 +54,9 @@ Who calls whom
         │   ├ scan_many_classes         the same, three classes or more      │
         │   ├ scan_moments              sorted keys, or bins                 │ each takes the best candidate
         │   ├ scan_classes              the same for three classes or more   │ and returns the better one
-        │   ├ subsets, level_means      categories                           │
+        │   ├ subsets                   categories                           │
+        │   │   ├ level_means           of numbers                           │
+        │   │   └ class_levels          of three classes or more             │
         │   ├ random_tests              one drawn test per feature           ┘
         │   └ gain_ratio                chooses among the features' candidates
         └ driver.expand                 writes the test
