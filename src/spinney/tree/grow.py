@@ -496,7 +496,7 @@ class Growth(Driven):
             levels=levels,
             packed=make_packed(n_rows) if self.settings.is_packed else None,
             random=random,
-            subtrees=make_subtrees(n_features, len(self.addends), self.settings) if self.has_subtrees else None,
+            subtrees=make_subtrees(n_features, len(self.addends), n_classes) if self.has_subtrees else None,
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
             medians=medians,
@@ -513,10 +513,15 @@ class Growth(Driven):
             and settings.criterion == GINI
             and settings.is_whole
             and max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1
-            and not settings.has_random_ties
         )
-        is_free = settings.missing == LEARNED and settings.order == DEPTH_FIRST and settings.min_spread <= 0.0
-        return settings.is_random and is_quick and is_free and self.traits.n_features <= SUBTREE_FEATURES
+        is_free = (
+            not settings.has_random_ties
+            and settings.missing == LEARNED
+            and settings.order == DEPTH_FIRST
+            and settings.min_spread <= 0.0
+        )
+        is_narrow = self.traits.n_features <= SUBTREE_FEATURES and not self.traits.has_categories
+        return settings.is_random and is_quick and is_free and is_narrow
 
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
         """Scratch memory for several outputs."""

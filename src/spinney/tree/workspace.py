@@ -105,26 +105,26 @@ def make_random(n_codes: int) -> RandomScratch:
     return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
 
 
-def make_subtrees(n_features: int, n_addends: int, settings: Settings) -> SubtreeScratch:
+def make_subtrees(n_features: int, n_addends: int, n_classes: int) -> SubtreeScratch:
     """Scratch memory for subtrees of few rows: see `SubtreeScratch`."""
-    n_lanes = (n_features + 3) // 4 * 4
+    n_lanes = (n_features + 4) // 4 * 4  # a multiple of four, and one for a feature that is looked at in vain
+    order, places, at = np.zeros((3, PAIR_ROWS), np.uint64)
+    tried, lanes = np.zeros((2, n_lanes), np.uint64)
     low, high, thresholds, scores = np.zeros((4, n_lanes))
-    order, places = np.zeros((2, PAIR_ROWS), np.uint64)
     return SubtreeScratch(
-        values=np.zeros((PAIR_ROWS, n_lanes)),
-        has_gap=np.zeros(n_lanes, np.int64),
         order=order,
         stack=np.zeros((3, PAIR_ROWS), np.int64),
         places=places,
+        at=at,
         addends=np.zeros((n_addends, PAIR_ROWS), SUM),
-        codes=np.zeros((PAIR_ROWS, n_lanes), CODE),
+        values=np.zeros((PAIR_ROWS, n_lanes)),
         low=low,
         high=high,
-        tried=np.zeros(n_lanes + 4, np.uint64),
+        tried=tried,
+        lanes=lanes,
         thresholds=thresholds,
         scores=scores,
-        members=np.zeros(settings.n_classes, np.uint64),
-        kept=np.zeros(settings.most_words, np.uint64),
+        members=np.zeros(n_classes, np.uint64),
     )
 
 

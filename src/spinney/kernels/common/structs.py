@@ -234,24 +234,23 @@ class RandomScratch(NamedTuple):
 class SubtreeScratch(NamedTuple):
     """For subtrees of few rows, see `tree.small_subtrees`; None: nodes of any size go through the queue.
 
-    Here the rows of a subtree are PAIR_ROWS at most, and a lane is a feature, their number a multiple of four.
-    `values`, `has_gap` and `order` last as long as the subtree. Life: node; kernels write.
+    Their rows are PAIR_ROWS at most. A lane holds a feature; there are as many as features, or a few more.
+    `order`, `stack` and, where nodes share them, `values` last as long as the subtree. Life: node; kernels write.
     """
 
-    values: NDArray[np.float64]  # (rows of the subtree, lanes): NaN where missing, numbers of levels from 1 on
-    has_gap: NDArray[np.int64]  # (lanes,): 1: some row of the subtree lacks a value
-    order: NDArray[np.uint64]  # (rows of the subtree,): places of its rows, those of a node side by side
-    stack: NDArray[np.int64]  # (3, rows of the subtree): open nodes: number, depth, key
-    places: NDArray[np.uint64]  # (rows of the subtree,): of the node at hand, the last repeated
-    addends: NDArray[np.int64]  # (1 or 2, rows of the subtree): of the same rows; 0 where the last is repeated
-    codes: NDArray[np.uint16]  # (rows of the subtree, lanes): of the same rows, of features that are tested by codes
-    low: NDArray[np.float64]  # (lanes,): lowest known value of the same rows; inf: none is known
+    order: NDArray[np.uint64]  # (rows,): places of the rows, those of a node side by side
+    stack: NDArray[np.int64]  # (3, rows): open nodes: number, depth, key
+    places: NDArray[np.uint64]  # (rows,): of the node at hand
+    at: NDArray[np.uint64]  # (rows,): where `values` holds the same rows
+    addends: NDArray[np.int64]  # (1 or 2, rows): of the same rows
+    values: NDArray[np.float64]  # (rows, lanes)
+    low: NDArray[np.float64]  # (lanes,): lowest value of the rows of the node at hand
     high: NDArray[np.float64]  # (lanes,): highest one
     tried: NDArray[np.uint64]  # here and below (lanes,): features that are tried, in the order of the search
-    thresholds: NDArray[np.float64]  # that were drawn for them; NaN: none, or none in values
-    scores: NDArray[np.float64]  # of these
-    members: NDArray[np.uint64]  # (n_classes,): the same rows of each class, as bits
-    kept: NDArray[np.uint64]  # (most_words,): the subset of the best test so far, if it was found by codes
+    lanes: NDArray[np.uint64]  # that hold them
+    thresholds: NDArray[np.float64]  # that were drawn for them
+    scores: NDArray[np.float64]  # of these tests
+    members: NDArray[np.uint64]  # (n_classes,): the rows of the node that have a class, as bits
 
 
 class RateScratch(NamedTuple):
@@ -496,14 +495,12 @@ class DrawnTest(NamedTuple):
 
 
 class SmallTest(NamedTuple):
-    """The best test of a node of few rows so far. Life: node; `search_few` makes it."""
+    """The best test of a node of few rows. Life: node; `search_few` makes it."""
 
-    feature: int  # -1: none yet
-    is_by_codes: bool  # it was found by codes: something is missing, or its threshold could not be drawn in values
+    feature: int  # -1: none varies
     side: np.uint64  # a bit for each row of the node, set if it goes left
-    missing: int  # branch of missing rows; -1: the node has none
-    threshold: float  # as a value; inf: a category, or known rows against missing ones
-    first: np.uint64  # number of the draw that the words of a subset begin with
+    threshold: float
+    score: float  # of both branches together
 
 
 class CodedRows(NamedTuple):

@@ -33,6 +33,7 @@ Files
   category_chance    what such levels gain by chance, by criterion
   random_tests       one drawn test per feature
   small_tests        the same in nodes of few rows
+  small_subtrees     all below a node of few rows, of numbers without a missing value, in one go
   drawn_tests        the same by rows, or by sums in their place
   feature_order      the order in which a node tries its features, and their codes side by side
   gain_ratio         gain ratio in the place of gain
@@ -49,6 +50,7 @@ Who calls whom
   tree/grow.py                          memory, units, settings; enlarges arrays when the driver asks for room
     └ driver.grow                       pops open nodes until there are none
         ├ sorted_lists                  orders a subtree's rows once; splits the orders with the rows
+        ├ small_subtrees.grow_small     extra-trees: all below a node of few rows
         ├ search.search                 one node: sums it up, tries its features
         │   ├ scan_two_classes          packed addends, no sorting           ┐
         │   ├ scan_many_classes         the same, three classes or more      │
@@ -77,7 +79,7 @@ Every function takes the structs of `common.structs` that it needs, in this orde
   settings               Settings: scalars of the fit
   nodes                  Nodes: the tree so far
   frontier               Frontier: slots of open nodes, their queue, the driver's counters
-  scratch                Scratch: memory without meaning between two nodes. Nine parts of it are None where the method
+  scratch                Scratch: memory without meaning between two nodes. Ten parts of it are None where the method
                          does without: they select a variant of the driver at compile time
 
 Sums are integers (fixed point), so that no result depends on the order of rows. Where a scan looks at every row of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import inlined
+from spinney._jit import inlined, kernel
 from spinney._types import (
     BIN_CODE,
     BIN_N,
@@ -241,19 +241,26 @@ def draw_and_judge(
     return drawn, judge_given(best, test, node, settings, table.xlogx, scratch, scratch.classes)
 
 
+@kernel
+def spare_bins(feature: int, cut: int, threshold: float, table: Table) -> float:
+    """A threshold moved up to the end of its bin, a code from `cut` on: no bin is torn apart, be it of no row here."""
+    at = table.features[OFFSET, feature] - 1
+    last = last_below(table.edges, at, cut, table.features[N_CODES, feature], threshold)
+    return max(threshold, table.edges[HIGH, at + last])
+
+
 @inlined
 def settle_drawn(
     score: float, feature: int, cut: int, threshold: float, n_ties: int, node: OpenNode, table: Table, scratch: Scratch
 ) -> Candidate:
     """A test that was chosen: the words of its subset are completed, its threshold does not tear a bin apart."""
-    features, edges = table.features, table.edges
-    n_codes = features[N_CODES, feature]
+    features = table.features
     if features[IS_CATEGORICAL, feature] != 0:
-        complete_subset(n_codes, fold(node.test_key, np.uint64(features[NUMBER, feature])), scratch.levels)
-    if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
-        at = features[OFFSET, feature] - 1
-        last = last_below(edges, at, cut, n_codes, threshold)
-        threshold = max(threshold, edges[HIGH, at + last])
+        complete_subset(
+            features[N_CODES, feature], fold(node.test_key, np.uint64(features[NUMBER, feature])), scratch.levels
+        )
+    if features[IS_BINNED, feature] != 0:
+        threshold = spare_bins(feature, cut, threshold, table)
     return Candidate(score, cut, np.int64(-1), np.int64(1), n_ties, threshold)
 
 

@@ -65,7 +65,6 @@ from .small_subtrees import grow_small
 from .sorted_lists import BACK, FRONT, make_lists, position_bits, split_lists
 from .surrogates import use_surrogates
 
-
 # --- Splitting a node -----------------------------------------------------------------------------------------------
 
 

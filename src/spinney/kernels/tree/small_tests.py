@@ -194,6 +194,24 @@ def sum_left_classes(
 
 
 @inlined
+def score_squares(w_left: int, power_left: int, power_right: int, weight: int) -> float:
+    """Score of a test by Gini of whole weights, from the sums of squared class weights of its branches."""
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    return (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
+
+
+@inlined
+def score_left_sums(left: int, w_left: int, centre: int, weight: int, total: int) -> float:
+    """Score of a test by squared error, from the sums of its left branch and of the node."""
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    a = np.float64(left - centre * w_left)
+    b = np.float64(total - left - centre * (weight - w_left))
+    return (a * a * wb + b * b * wa) / (wa * wb)
+
+
+@inlined
 def judge_left_classes(best: Candidate, node: OpenNode, sums: np.ndarray, weight: int) -> Candidate:
     """Judge a test by Gini of whole weights, those of its left branch in sums[LEFT]: the cut is 0 if it is chosen."""
     none = np.int64(0)
@@ -207,9 +225,7 @@ def judge_left_classes(best: Candidate, node: OpenNode, sums: np.ndarray, weight
         w_left += left
         power_left += left * left
         power_right += right * right
-    wa = np.float64(w_left)
-    wb = np.float64(weight - w_left)
-    score = (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
+    score = score_squares(w_left, power_left, power_right, weight)
     if score > bar_above(best.score):
         return cut_between(score, none, np.int64(-1), best.n_ties)
     return none_better(best)
@@ -218,12 +234,7 @@ def judge_left_classes(best: Candidate, node: OpenNode, sums: np.ndarray, weight
 @inlined
 def judge_left_sums(best: Candidate, left: int, w_left: int, node: OpenNode, totals: np.ndarray) -> Candidate:
     """Judge a test by squared error, by the sums of its left branch: the cut is 0 if it is chosen."""
-    weight, total, centre = totals[W_ALL], totals[S_ALL], node.centre
-    wa = np.float64(w_left)
-    wb = np.float64(weight - w_left)
-    a = np.float64(left - centre * w_left)
-    b = np.float64(total - left - centre * (weight - w_left))
-    score = (a * a * wb + b * b * wa) / (wa * wb)
+    score = score_left_sums(left, w_left, node.centre, totals[W_ALL], totals[S_ALL])
     if score > bar_above(best.score):
         return cut_between(score, np.int64(0), np.int64(-1), best.n_ties)
     return none_better(best)
