@@ -209,6 +209,30 @@ def one_hot(split: Split | None) -> Split | None:
     return Split(name, wide[:n_train], split.y, wide[n_train:], split.y_test)
 
 
+def cover(scale: Scale) -> Split:
+    """A table of the kind of Forest Cover: 465,000 rows of 10 numbers and two one-hot blocks, seven unequal classes.
+
+    Levels of the blocks go with numbers, classes with levels, numbers and products of these, under noise.
+    """
+    n_train, n_levels, n_classes = scale.rows(465_000), (4, 40), 7
+    n_rows = n_train + scale.rows(50_000)
+    rng = np.random.default_rng(7)
+    numbers = rng.normal(size=(n_rows, 10))
+    scores = numbers @ rng.normal(size=(10, n_classes)) + np.sin(2.0 * numbers[:, :n_classes]) - np.arange(n_classes)
+    for k in range(n_classes):
+        scores[:, k] += numbers[:, k] * numbers[:, k + 1] - 0.7 * numbers[:, k + 2] * numbers[:, k + 3]
+    blocks = []
+    for number, n in enumerate(n_levels):
+        place = n * (0.5 + 0.2 * numbers[:, number] + 0.15 * rng.normal(size=n_rows))
+        level = np.clip(place, 0, n - 1).astype(np.int64)
+        scores += 2.0 * rng.normal(size=(n, n_classes))[level]
+        blocks.append(np.eye(n, dtype=np.float32)[level])
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    X = np.hstack([np.round(numbers * 100.0).astype(np.float32), *blocks])
+    name = f"cover {n_train:,} x {X.shape[1]}, 44 of them one-hot, {n_classes} classes"
+    return Split(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:])
+
+
 def splits(scale: Scale) -> list[Split]:
     """The three tables of the questions on speed."""
     return [split for split in (numeric(scale), letter(scale), housing(scale)) if split is not None]

@@ -55,6 +55,18 @@ def test_best_first_takes_the_largest_gain_then_the_older_node(gains, n_first):
     assert frontier.state[N_QUEUED] == 0
 
 
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 30))
+def test_the_last_of_a_heap_is_dropped(gains, n_dropped):
+    queue = _jit.interpreted().common.queue
+    frontier = make_queue(gains)
+    for slot in range(len(gains)):
+        queue.push(frontier, BEST_FIRST, slot)
+    order = sorted(range(len(gains)), key=lambda slot: (-gains[slot], frontier.node[slot]))
+    n_left = max(len(gains) - n_dropped, 0)
+    assert [int(queue.drop_last(frontier)) for _ in order[n_left:]] == order[n_left:][::-1]
+    assert [int(queue.pop(frontier, BEST_FIRST)) for _ in order[:n_left]] == order[:n_left]
+
+
 def test_depth_first_takes_the_last():
     queue = _jit.interpreted().common.queue
     frontier = make_queue([3, 1, 2])

@@ -554,7 +554,7 @@ class Boosting(BoostedTrees):
     def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float]) -> None:
         """Give the leaves of the tree their values, keep it, and add them to the scores."""
         growth, (sum_g, sum_h) = self.growth, sizes
-        if self.is_plain and self.outside is None and len(self.y) < ROWS_AT_ONCE:
+        if self.is_plain and self.outside is None and (self.team.n_workers == 1 or len(self.y) < ROWS_AT_ONCE):
             self.finish(k, leaf_units(sum_g, sum_h))
             return
         kernels = self.kernels.boost.leaf_values
@@ -571,7 +571,7 @@ class Boosting(BoostedTrees):
         self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
 
     def finish(self, k: int, scale: PackedUnits) -> None:
-        """The same in one call, where rows are few and leaves plain."""
+        """The same in one call, where rows are few or one thread's, and leaves plain."""
         growth, store = self.growth, self.store
         n_grown = int(growth.state[N_NODES])
         store.make_room(n_grown)

@@ -44,7 +44,7 @@ from spinney._types import (
 )
 
 from ..common.node_layout import pack_test
-from ..common.queue import pop, push
+from ..common.queue import drop_last, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
 from .batch import take_cuts
@@ -310,6 +310,12 @@ def split_node(
             push(frontier, settings.order, at)
         else:
             frontier.free[state[N_FREE]] = at
+            state[N_FREE] += 1
+    # Of more open nodes than splits are left the last will not be split: half as many histograms. Not among threads,
+    # whose nodes may have children already.
+    if settings.order == BEST_FIRST and settings.n_shards == 1:
+        while state[N_QUEUED] > settings.max_leaves - state[N_LEAVES]:
+            frontier.free[state[N_FREE]] = drop_last(frontier)
             state[N_FREE] += 1
 
 

@@ -3,7 +3,7 @@
     close_tree ─► mark_leaves (rows of the tree), route_rest (the others) ─► sum_leaves ─► settle ─► add_values
 
 Each function takes rows or a shard, so that threads can share the work; sums are whole numbers, the same for any share.
-Where rows are too few for that, `finish_tree` does all of it in one call.
+Where rows are too few for that, or one thread has them all, `finish_tree` does all of it in one call.
 """
 
 from __future__ import annotations

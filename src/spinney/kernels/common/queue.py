@@ -27,18 +27,27 @@ def is_ahead(frontier: Any, a: int, b: int) -> bool:
 
 
 @inlined
-def push(frontier: Any, order: int, slot: int) -> None:
-    """Add a slot to the queue: a stack (depth first) or a heap by gain (best first)."""
-    queue, state = frontier.queue, frontier.state
-    at = state[N_QUEUED]
-    state[N_QUEUED] = at + 1
-    while order == BEST_FIRST and at > 0:
+def rise(frontier: Any, at: int, slot: int) -> None:
+    """Put a slot into the heap at a place without children, or above it where it is ahead of what stands there."""
+    queue = frontier.queue
+    while at > 0:
         above = (at - 1) // 2
         if not is_ahead(frontier, slot, queue[above]):
             break
         queue[at] = queue[above]
         at = above
     queue[at] = slot
+
+
+@inlined
+def push(frontier: Any, order: int, slot: int) -> None:
+    """Add a slot to the queue: a stack (depth first) or a heap by gain (best first)."""
+    at = frontier.state[N_QUEUED]
+    frontier.state[N_QUEUED] = at + 1
+    if order == BEST_FIRST:
+        rise(frontier, at, slot)
+    else:
+        frontier.queue[at] = slot
 
 
 @inlined
@@ -64,3 +73,19 @@ def pop(frontier: Any, order: int) -> int:
         at = child
     queue[at] = slot
     return top
+
+
+@inlined
+def drop_last(frontier: Any) -> int:
+    """Take the slot from the heap that would be expanded last."""
+    queue, state = frontier.queue, frontier.state
+    n = state[N_QUEUED]
+    last = n // 2  # from here on nothing stands below
+    for k in range(last + 1, n):
+        if is_ahead(frontier, queue[last], queue[k]):
+            last = np.int64(k)
+    slot = queue[last]
+    state[N_QUEUED] = n - 1
+    if last < n - 1:
+        rise(frontier, last, queue[n - 1])
+    return slot
