@@ -782,3 +782,27 @@ def test_f15_an_interrupted_team_is_waited_for_no_longer_than_the_limit(monkeypa
         ended = []
         team.run(ended.append)  # what was left behind reports to nobody
         assert sorted(ended) == [0, 1]
+
+
+# --- beside -------------------------------------------------------------------------------------------------
+
+
+def test_work_beside_runs_while_the_caller_goes_on():
+    gate = threading.Event()
+    wait = pool.run_beside(lambda: (gate.wait(LIMIT), threading.current_thread().name))
+    gate.set()  # it would wait for ever in the calling thread
+    assert wait() == (True, "spinney-beside")
+
+
+def test_work_beside_that_fails_is_raised_by_whoever_waits():
+    wait = pool.run_beside(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        wait()
+
+
+def test_work_beside_is_done_at_once_where_no_thread_can_start(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert pool.run_beside(lambda: threading.current_thread().name)() == threading.current_thread().name

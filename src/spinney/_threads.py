@@ -414,6 +414,39 @@ def has_terminal() -> bool:
     return False
 
 
+# --- Beside -----------------------------------------------------------------------------------------------------
+
+
+def run_beside(work: Callable[[], T]) -> Callable[[], T]:
+    """Begin some work in a thread of its own; what comes back waits for its end, and returns or raises what it did."""
+    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def serve() -> None:
+        try:
+            done.put((work(), None))
+        except BaseException as error:  # noqa: BLE001  raised by whoever waits
+            done.put((None, error))
+
+    def wait() -> T:
+        while True:
+            try:
+                result, error = done.get(timeout=POLL_SECONDS)
+            except Empty:
+                if not thread.is_alive() and done.empty():
+                    raise RuntimeError("a thread has ended before its work was done") from None
+                continue
+            if error is not None:
+                raise error
+            return result
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(serve,), name="spinney-beside", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # a limit on threads, or the interpreter is about to end
+        serve()
+    return wait
+
+
 # --- Threads that stay ----------------------------------------------------------------------------------------------
 
 

@@ -10,10 +10,11 @@ from spinney import (
     BaggingClassifier,
     CARTClassifier,
     GradientBoostingRegressor,
+    RandomForestClassifier,
     RandomForestRegressor,
     load_model,
 )
-from spinney.estimators import fingerprints
+from spinney.estimators import fingerprints, forest_training
 from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.table.ingest import read_columns
 
@@ -117,3 +118,12 @@ def test_bags_without_replacement_of_weighted_rows_are_saved(tmp_path):
     again = load_model(tmp_path / "bags.spn")
     assert len(again._fitted.fingerprint) == 128
     assert np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_rows_that_are_hashed_while_a_forest_grows_have_the_same_hash(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
+    alone = RandomForestClassifier(4, n_jobs=1, random_state=0).fit(X, y)
+    monkeypatch.setattr(forest_training, "SHARE_SECONDS", 0.0)
+    beside = RandomForestClassifier(4, n_jobs=2, random_state=0).fit(X, y)
+    assert beside._fitted.fingerprint == alone._fitted.fingerprint != ""
