@@ -23,7 +23,7 @@ from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
 from spinney.tracing.replay import class_rows, textbook_rules, value_rows
 from spinney.tracing.trace import make_trace
-from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.grow import GrowParams, Growth
 from spinney.tree.pessimistic import collapse
 from spinney.tree.structure import Tree
 from spinney.tree.textbook import Textbook, TextbookParams, grow_textbook
@@ -107,8 +107,10 @@ class CartGrower:
         rows = code_rows(data.table, weight, self.max_bins, VISIT_SECONDS)
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
         target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, params)
-        tree = grow_tree(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
-        return tree.with_legend(make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion))
+        legend = make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion)
+        growth = Growth(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
+        del rows, target  # the tree lets its codes go when it is grown
+        return growth.grow_alone().with_legend(legend)
 
     def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
         """The tests that each node could have asked."""

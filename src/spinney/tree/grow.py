@@ -622,6 +622,12 @@ class Growth(Driven):
             room = n_mixed
         return SummedNodes(out, sums, means, out.distributions[:n_mixed].copy(), side, hot)
 
+    def grow_alone(self) -> Tree:
+        """The tree, where no other will use its memory: that of its codes is let go before nodes are summed up."""
+        self.run()
+        del self.codes, self.table, self.lists, self.ahead
+        return self.finish()
+
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""
         summed = self.sum_up()
@@ -737,6 +743,4 @@ def grow_tree(
     monotone: NDArray[np.int8] | None = None,
 ) -> Tree:
     """Grow one tree. The rows of `codes` and `target` are reordered in place."""
-    growth = Growth(codes, target, weights, params, kernels, monotone)
-    growth.run()
-    return growth.finish()
+    return Growth(codes, target, weights, params, kernels, monotone).grow_alone()
