@@ -411,7 +411,7 @@ class BoostGrowth(BoostMemory):
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
-        n_slots = FIRST_SLOTS if n_leaves is None else (n_leaves // 2 if n_shards == 1 else n_leaves) + 3
+        n_slots = FIRST_SLOTS if n_leaves is None else (n_leaves // 2 if self.n_shards == 1 else n_leaves) + 3
         if params.max_depth is not None:
             n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
         n_ahead = 0 if n_threads == 1 else 2 * MOST_AHEAD  # children that are made ready and may not be needed

@@ -521,6 +521,7 @@ class Growth(Driven):
             and settings.min_spread <= 0.0
         )
         is_narrow = self.traits.n_features <= SUBTREE_FEATURES and not self.traits.has_categories
+        is_narrow &= self.packing.n_coded == self.traits.n_features
         return settings.is_random and is_quick and is_free and is_narrow
 
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
