@@ -89,6 +89,7 @@ from spinney.tree.workspace import (
     make_packed,
     make_random,
     make_subtrees,
+    serves_subtrees,
 )
 
 FIRST_SLOTS = 128  # of open nodes
@@ -98,7 +99,6 @@ TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
-SUBTREE_FEATURES = 256  # of the widest table whose small subtrees are finished in one go: 128 kB of values
 PACKED_SHARE = 2.5  # of the features at least for each that a node tries: with more, sorted lists are faster
 LISTED_CODES = {
     MOMENTS: 1,
@@ -376,6 +376,9 @@ class Growth(Driven):
         n_rows = len(codes.rows)
         seed = params.seed if seed is None else seed
         self.settings = make_settings(params, target, weights, self.units, self.traits, n_rows, seed)
+        self.has_subtrees = not self.traits.has_categories and serves_subtrees(
+            self.settings, target.family, self.features
+        )
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
         self.is_bag = ids is not None  # of a forest: memory is made for bags of somewhat more rows
         self.addends = make_addends(target, weights)
@@ -473,25 +476,6 @@ class Growth(Driven):
             outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
             given=None,
         )
-
-    @property
-    def has_subtrees(self) -> bool:
-        """Whether subtrees of few rows are finished in one go: their random tests are judged by left branches alone."""
-        settings = self.settings
-        is_quick = settings.is_plain or (
-            self.target.family == CLASSES
-            and settings.criterion == GINI
-            and settings.is_whole
-            and max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1
-        )
-        is_free = (
-            not settings.has_random_ties
-            and settings.missing == LEARNED
-            and settings.order == DEPTH_FIRST
-            and settings.min_spread <= 0.0
-        )
-        is_narrow = self.traits.n_features <= SUBTREE_FEATURES and not self.traits.has_categories
-        return settings.is_random and is_quick and is_free and is_narrow
 
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
         """Scratch memory for several outputs."""
