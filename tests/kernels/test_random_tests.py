@@ -16,6 +16,7 @@ import strategies
 from spinney import _jit
 from spinney._types import HIGH, LOW, N_CODES, OFFSET
 from spinney.table.coding import code_table
+from spinney.tree.grow import Growth
 
 RARE = 1e-4  # seeds are fixed: a p-value below says that something is wrong, not that luck was bad
 CRITERIA = {None: "squared_error", 2: "gini", 3: "gini"}
@@ -494,6 +495,49 @@ def test_codes_that_are_fetched_grow_the_same_trees(n_classes, has_random_tests,
     assert bool(used) == is_read
     for name in ARRAYS:
         assert np.array_equal(getattr(plain, name), getattr(fetched, name)), name
+
+
+def draw_numbers(n_rows, n_classes, seed):
+    """Numbers: of many values and of few, infinite ones, two neighbours without a float between, some missing."""
+    generator = np.random.default_rng(seed)
+    columns = generator.normal(size=(5, n_rows))
+    columns[1] = generator.integers(0, 4, n_rows)
+    columns[2] = np.where(columns[2] > 1.0, np.inf, np.where(columns[2] < -1.0, -np.inf, columns[2]))
+    columns[3] = np.where(columns[3] > 0.0, 1.0, np.nextafter(1.0, 2.0))
+    columns[4, generator.random(n_rows) < 0.01] = np.nan
+    score = columns[0] + generator.normal(size=n_rows)
+    y = np.round(score, 1) if n_classes is None else np.digitize(score, np.linspace(-1, 1, n_classes + 1)[1:-1])
+    return columns, y, generator.integers(1, 4, n_rows).astype(float)
+
+
+@pytest.mark.parametrize("is_interpreted", [False, True])
+@pytest.mark.parametrize("max_features", [None, 2])
+@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize("n_classes", [None, 2, 4])
+def test_small_subtrees_are_those_of_the_driver(n_classes, has_weights, max_features, is_interpreted, monkeypatch):
+    columns, y, weights = draw_numbers(200 if is_interpreted else 2000, n_classes, 7)
+    kernels = _jit.interpreted() if is_interpreted else None
+    used, ids = [], []
+    if is_interpreted:
+        module = twin_module("small_subtrees")
+        finish_subtree = module.finish_subtree
+        monkeypatch.setattr(module, "finish_subtree", lambda *args: used.append(1) or finish_subtree(*args))
+    finish = Growth.finish
+    monkeypatch.setattr(Growth, "finish", lambda growth: ids.append(growth.ids) or finish(growth))
+    choices = {"max_depth": 7, "min_samples_split": 4}, {"max_bins": 40}, {"has_random_feature_order": True}
+    for choice in ({}, *choices):
+        parameters = {"criterion": CRITERIA[None if n_classes is None else 2], "n_classes": n_classes, **choice}
+        parameters |= {"weights": weights if has_weights else None, "max_features": max_features, "kernels": kernels}
+        quick = grow_columns(columns, y, seed=3, **parameters)
+        assert used or not is_interpreted
+        n_used = len(used)
+        with monkeypatch.context() as patch:
+            patch.setattr("spinney.tree.grow.serves_subtrees", lambda *_: False)
+            plain = grow_columns(columns, y, seed=3, **parameters)
+        assert len(used) == n_used
+        assert np.array_equal(ids[-2], ids[-1])  # rows of a leaf in the same order: some models keep them
+        for name in ARRAYS:
+            assert np.array_equal(getattr(quick, name), getattr(plain, name)), (choice, name)
 
 
 def twin_module(name):

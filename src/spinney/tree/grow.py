@@ -90,6 +90,7 @@ from spinney.tree.workspace import (
     make_packed,
     make_random,
     make_subtrees,
+    serves_subtrees,
 )
 
 FIRST_SLOTS = 128  # of open nodes
@@ -99,7 +100,6 @@ TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
-SUBTREE_FEATURES = 256  # of the widest table whose small subtrees are finished in one go: 128 kB of values
 PACKED_SHARE = 2.5  # of the features at least for each that a node tries: with more, sorted lists are faster
 LISTED_CODES = {
     MOMENTS: 1,
@@ -391,6 +391,11 @@ class Growth(Driven):
             self.settings = make_settings(
                 params, target, weights, self.units, self.traits, n_rows, is_light=self.is_light
             )
+        self.has_subtrees = (
+            not self.traits.has_categories
+            and self.packing.n_coded == self.traits.n_features
+            and serves_subtrees(self.settings, target.family, self.features)
+        )
         if seed is not None:
             self.settings = self.settings._replace(seed=seed)
         self.ids = np.arange(n_rows, dtype=ROW) if bag is None else bag.ids
@@ -503,26 +508,6 @@ class Growth(Driven):
             outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
             given=None,
         )
-
-    @property
-    def has_subtrees(self) -> bool:
-        """Whether subtrees of few rows are finished in one go: their random tests are judged by left branches alone."""
-        settings = self.settings
-        is_quick = settings.is_plain or (
-            self.target.family == CLASSES
-            and settings.criterion == GINI
-            and settings.is_whole
-            and max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1
-        )
-        is_free = (
-            not settings.has_random_ties
-            and settings.missing == LEARNED
-            and settings.order == DEPTH_FIRST
-            and settings.min_spread <= 0.0
-        )
-        is_narrow = self.traits.n_features <= SUBTREE_FEATURES and not self.traits.has_categories
-        is_narrow &= self.packing.n_coded == self.traits.n_features
-        return settings.is_random and is_quick and is_free and is_narrow
 
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
         """Scratch memory for several outputs."""

@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from spinney._types import (
     AHEAD_BYTES,
     CLASS_ROWS,
+    CLASSES,
     CODE,
     CONTROL_SIZE,
+    DEPTH_FIRST,
     EXHAUSTIVE_LEVELS,
+    GINI,
     IS_CATEGORICAL,
+    LEARNED,
     MAX_CODES,
     MOST_BRANCHES,
     MOST_SQUARED,
@@ -42,6 +46,7 @@ from spinney.table.fixed_point import Target
 from spinney.table.flags import Packing
 
 MAX_SUMS = 1 << 26
+SUBTREE_FEATURES = 256  # of the widest table whose small subtrees are finished in one go: 128 kB of values
 AHEAD_FEATURES = 8  # whose codes a large node fetches at once
 
 
@@ -103,6 +108,19 @@ def make_random(n_codes: int) -> RandomScratch:
     """Scratch memory for random tests of nodes of so many rows, or codes: see `RandomScratch`."""
     column = np.zeros(max(n_codes, PAIR_ROWS), np.int32)
     return RandomScratch(column, np.zeros(PAIR_ROWS), np.zeros((2, PAIR_ROWS), SUM))
+
+
+def serves_subtrees(settings: Settings, family: int, features: NDArray[np.int64]) -> bool:
+    """Whether subtrees of few rows are finished in one go: random tests of numbers, judged by left branches alone."""
+    is_quick = settings.is_plain or (
+        family == CLASSES
+        and settings.criterion == GINI
+        and settings.is_whole
+        and max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1
+    )
+    is_free = not settings.has_random_ties and settings.missing == LEARNED and settings.order == DEPTH_FIRST
+    is_narrow = features.shape[1] <= SUBTREE_FEATURES
+    return settings.is_random and is_quick and is_free and is_narrow and settings.min_spread <= 0.0
 
 
 def make_subtrees(n_features: int, n_addends: int, n_classes: int) -> SubtreeScratch:

@@ -14,9 +14,9 @@
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
 Ten structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
-`classes`, `levels`, `packed`, `random`, `subtrees` (of few rows), `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance),
-`medians` (the absolute error), `outputs` (several) and `given` (sums of rows that are elsewhere). Each is an argument
-of the function that asks.
+`classes`, `levels`, `packed`, `random`, `subtrees` (of few rows), `extra` (the gain ratio and surrogates), `rates`
+(Poisson's deviance), `medians` (the absolute error), `outputs` (several) and `given` (sums of rows that are elsewhere).
+Each is an argument of the function that asks.
 """
 
 from __future__ import annotations
