@@ -48,8 +48,8 @@ def grow_settled(table, share, overruled, **parameters):
     """Grow with some of the fast searches switched on or off; also return the settings that were used."""
     make_settings, used = grow.make_settings, []
 
-    def settle(*arguments):
-        used.append(make_settings(*arguments)._replace(**overruled))
+    def settle(*arguments, is_light):
+        used.append(make_settings(*arguments, is_light=is_light)._replace(**overruled))
         return used[-1]
 
     with pytest.MonkeyPatch.context() as patch:

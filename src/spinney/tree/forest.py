@@ -420,19 +420,20 @@ class ArrayBuilder:
         """Append an array."""
         end = self.length + len(part)
         self.sizes.append(len(part))
-        if self.whole is None or end > len(self.whole) or part.dtype != self.whole.dtype:
-            self.make_room(part, end)
+        whole = self.whole
+        if whole is None or end > len(whole) or part.dtype != whole.dtype:
+            self.whole = whole = self.make_room(part, end)
         if len(part):
-            self.whole[self.length : end] = part
+            whole[self.length : end] = part
         self.length = end
 
-    def make_room(self, part: NDArray[Any], end: int) -> None:
-        """Make room for a part that goes up to `end`, of a type that holds it and what there is."""
+    def make_room(self, part: NDArray[Any], end: int) -> NDArray[Any]:
+        """What there is with room for a part that goes up to `end`, of a type that holds both."""
         dtype = part.dtype if self.whole is None else np.result_type(self.whole, part)
         larger = np.empty((end + self.ahead(end, dtype.itemsize), *part.shape[1:]), dtype)
         if self.whole is not None:
             larger[: self.length] = self.whole[: self.length]
-        self.whole = larger
+        return larger
 
     def ahead(self, end: int, n_bytes: int) -> int:
         """Entries to make room for beyond `end`: for parts to come of mean size; as much again if there are more."""

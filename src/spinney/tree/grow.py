@@ -81,6 +81,7 @@ from spinney.tree.workspace import (
     enlarge,
     enlarge_frontier,
     enlarge_nodes,
+    make_addends,
     make_ahead,
     make_classes,
     make_frontier,
@@ -297,18 +298,6 @@ def most_listed(params: GrowParams, traits: Traits, n_rows: int) -> int:
     return min(most, n_rows)
 
 
-def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
-    """What each row adds to the sums: target, then weight, then square, as far as they are needed."""
-    n_rows = len(target.values)
-    if target.outputs is not None:
-        return np.stack([target.values, np.broadcast_to(weights.values, n_rows), *target.outputs.values])
-    if len(target.squares) > 1:
-        return np.stack([target.values, np.broadcast_to(weights.values, n_rows), target.squares])
-    if weights.is_unit:
-        return target.values.reshape(1, n_rows)
-    return np.stack([target.values, weights.values])
-
-
 class Bag(NamedTuple):
     """Rows of a table that a tree is grown on."""
 
@@ -400,8 +389,7 @@ class Growth(Driven):
             self.settings = self.settings._replace(seed=seed)
         self.ids = np.arange(n_rows, dtype=ROW) if bag is None else bag.ids
         self.is_bag = bag is not None  # of a forest: memory is made for bags of somewhat more rows
-        addends = None if bag is None else bag.addends
-        self.addends = make_addends(target, weights) if addends is None else addends
+        self.addends = make_addends(target, weights) if bag is None or bag.addends is None else bag.addends
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
         self.fill_alike: SameTypes | None = None  # the same of what sums up a finished tree

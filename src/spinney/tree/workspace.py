@@ -42,7 +42,7 @@ from spinney.kernels.common.structs import (
     SubsetScratch,
     SubtreeScratch,
 )
-from spinney.table.fixed_point import Target
+from spinney.table.fixed_point import Target, Weights
 from spinney.table.flags import Packing
 
 MAX_SUMS = 1 << 26
@@ -74,6 +74,18 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
     return new
 
 
+def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
+    """What each row adds to the sums: target, then weight, then square, as far as they are needed."""
+    n_rows = len(target.values)
+    if target.outputs is not None:
+        return np.stack([target.values, np.broadcast_to(weights.values, n_rows), *target.outputs.values])
+    if len(target.squares) > 1:
+        return np.stack([target.values, np.broadcast_to(weights.values, n_rows), target.squares])
+    if weights.is_unit:
+        return target.values.reshape(1, n_rows)
+    return np.stack([target.values, weights.values])
+
+
 def make_packed(n_rows: int) -> PackedScratch:
     """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed into 32 bits: see `PackedScratch`."""
     n = min(n_rows, MAX_CODES) + PAIR_LANES
@@ -101,7 +113,8 @@ def make_classes(n_classes: int, n_levels: int) -> ClassScratch:
 def make_subsets(n_levels: int) -> SubsetScratch:
     """Scratch memory for all subsets of so many levels: see `SubsetScratch`."""
     n_subsets = 1 << (n_levels - 1)
-    return SubsetScratch(np.zeros((n_levels, n_levels + 1), SUM), *np.zeros((4, n_subsets), SUM), np.zeros(n_subsets))
+    sums = np.zeros((4, n_subsets), SUM)
+    return SubsetScratch._make([np.zeros((n_levels, n_levels + 1), SUM), *sums, np.zeros(n_subsets)])
 
 
 def make_random(n_codes: int) -> RandomScratch:

@@ -198,9 +198,9 @@ class SpreadPieces(LevelForest):
     engine: TreeParts
     n_grown = 0  # trees
 
-    def add(self, t: int, grown: Grown) -> None:
+    def add(self, grown: Grown) -> None:
         """Take a tree."""
-        super().add(t, grown)
+        super().add(grown)
         self.n_grown += 1
 
     def grow_pieces(
