@@ -144,7 +144,7 @@ def is_brief(engine: Boosting, n_rounds: int) -> bool:
     """
     params, n_rows = engine.params, engine.n_rows
     n_leaves = n_rows if params.max_leaf_nodes is None else min(params.max_leaf_nodes, n_rows)
-    n_levels = min(math.log2(max(n_leaves, 2)), params.max_depth or math.inf)
+    n_levels = min((max(n_leaves, 2) - 1).bit_length(), params.max_depth or math.inf)
     n_raw, n_bytes = engine.loss.n_raw, engine.growth.n_summed
     seconds = growing_seconds(n_rows, n_bytes, n_raw, BOOSTED_VISIT_SECONDS, n_levels)
     seconds += engine.trees_per_round * BOOSTED_TREE_SECONDS
