@@ -40,7 +40,7 @@ One round, for each raw score; doors, which Python calls, are in capitals:
 
 Inside `grow`:
 
-    pick_node ─► make_children ─► prepare_children ─────────────────► search, for each child that may be split
+    pick_node ─► make_children ─► prepare_children ─────────────────► scan_node, choose_test, for each child
        ▲  │       (numbers,        mark_branches: code ─► branch        scan_features: best cut of each feature
        │  │        slots)          move_shard: rows ─► branches           scan_histogram, or list_feature_bins,
        │  ▼                        sum_shard: the smaller child            scan_bins
