@@ -1,4 +1,4 @@
-"""What Numba does for every function and kernels do without, left out while a door is compiled: a third of the time.
+"""What Numba does for every function and kernels do without, left out while a door is compiled: a quarter of the time.
 
 A compile is of one door with all the kernels that it calls, a hundred and fifty for the driver of a tree. Numba's lock
 is held meanwhile: nobody else compiles, and what is replaced here is back when the lock is given up. The
@@ -27,8 +27,6 @@ NEEDLESS = frozenset(
         "LiteralPropagationSubPipelinePass",
         # for expressions of whole arrays
         "NopythonRewrites",
-        # writes down where variables end, for the memory manager that kernels are compiled without
-        "IRLegalization",
     }
 )
 """Passes of Numba that change nothing in a kernel, but look at every variable of every line of it."""
@@ -82,7 +80,7 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Two thousand collections find nothing, a seventh of a compile; without them a driver's takes 0.13 GB more."""
+    """Two thousand collections are a seventh of a compile; without them a driver's takes 0.13 GB more."""
     if not gc.isenabled():
         yield
         return
