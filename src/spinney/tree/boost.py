@@ -26,7 +26,6 @@ from spinney._types import (
     N_FREE,
     N_LEAVES,
     N_NODES,
-    N_QUEUED,
     N_SPLITS,
     N_WORDS,
     NARROW_CODES,
@@ -487,10 +486,7 @@ class BoostGrowth(BoostMemory):
                 raise KeyboardInterrupt
         n_splits = int(self.state[N_SPLITS])
         self.last_gain = float(self.nodes.gain[self.nodes.split_order[max(n_splits - 1, 0)]])
-        if self.state[HAS_GUESSED]:
-            waiting = self.frontier.queue[: int(self.state[N_QUEUED])]
-            for slot in waiting[self.frontier.is_ready[waiting]].tolist():
-                self.bring_back(slot)
+        if self.state[HAS_GUESSED]:  # rows of a node that was made ready in vain have changed places among themselves
             self.number_anew()
 
     def structs(self) -> tuple[BoostTable, ByteRows, ByteRows, BoostNodes, BoostFrontier]:
@@ -528,20 +524,6 @@ class BoostGrowth(BoostMemory):
 
         self.share_rows(len(bag), work)
         return sum(totals)
-
-    def bring_back(self, slot: int) -> None:
-        """Bring the rows of a node that was made ready in vain back from its children, if these have overwritten them.
-
-        Children have their rows in the other half of the buffer, and grandchildren theirs where the node had its own.
-        """
-        frontier, nodes, ids = self.frontier, self.nodes, self.buffer.ids
-        ready = [child for child in (frontier.left_slot[slot], frontier.right_slot[slot]) if frontier.is_ready[child]]
-        for child in ready:
-            self.bring_back(child)
-        node, child = frontier.number[slot], frontier.first_child[slot]
-        for shard in range(self.n_shards) if ready else ():
-            moved = ids[nodes.begin[shard, child] : nodes.end[shard, child + 1]]
-            ids[nodes.begin[shard, node] : nodes.end[shard, node]] = moved
 
     def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
         """Call work(shard) for all shards, side by side where so many rows are worth it."""
