@@ -14,7 +14,8 @@ from spinney.estimators.cart import FREE_LEVELS
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, label_target, output_target, value_target
 from spinney.table.schema import Schema
-from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.grow import grow_tree
+from spinney.tree.grow_params import GrowParams
 
 CLOSE = 1e-9
 MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}

@@ -16,7 +16,7 @@ from spinney.ensemble.links import respond
 from spinney.ensemble.sampling import Draw
 from spinney.model.adaboost_bounds import bound_rounds
 from spinney.table.fixed_point import fix_weights
-from spinney.tree.grow import entropy_table
+from spinney.tree.grow_params import entropy_table
 from spinney.tree.split_measures import class_impurity, times_log
 
 

@@ -16,7 +16,8 @@ from spinney.ensemble.adaboost import RowWeights, ValueTarget
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights
 from spinney.tree import stump
-from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.grow import grow_tree
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.stump import StumpGrowth, is_stump, sort_codes
 
 

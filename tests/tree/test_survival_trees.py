@@ -13,7 +13,8 @@ from spinney import _jit
 from spinney._types import SUBSET
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights, time_target
-from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.grow import grow_tree
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.times import choose_times
 
 CLOSE = 1e-9

@@ -11,7 +11,8 @@ from spinney._types import ROW
 from spinney.ensemble.adaboost import ValueTarget
 from spinney.ensemble.forest import member_key
 from spinney.table.fixed_point import class_target
-from spinney.tree.grow import GrowParams, Growth
+from spinney.tree.grow import Growth
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.predict import find_coded_leaves
 from spinney.tree.prune import prune_to_alpha
 from spinney.tree.stump import StumpGrowth, is_stump, sort_codes

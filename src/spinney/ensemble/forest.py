@@ -18,7 +18,8 @@ from spinney.table.fixed_point import Target, Weights, bag_classes, bag_target, 
 from spinney.table.flags import Packing, pack_flags, whole_codes
 from spinney.table.row_sums import sum_products_of
 from spinney.tree.forest import Forest, ForestParts
-from spinney.tree.grow import FIRST_NODES, Bag, GrowParams, Growth
+from spinney.tree.grow import FIRST_NODES, Bag, Growth
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.predict import find_coded_leaves, leaf_shares
 from spinney.tree.prune import prune_to_alpha
 from spinney.tree.reduced_error import prune_on_rows

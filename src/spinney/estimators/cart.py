@@ -30,7 +30,7 @@ from spinney.estimators.stand_ins import average_forest, stand_for
 from spinney.estimators.training import TrainingData, check_range, refuse_asked
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.table.sparse import fill_in
-from spinney.tree.grow import GrowParams
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.linear import LeafRows, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves
 from spinney.tree.structure import Tree

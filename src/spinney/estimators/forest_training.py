@@ -43,7 +43,7 @@ from spinney.model.earlier_members import EarlierMembers
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
 from spinney.model.fitted_tree import label_classes
 from spinney.tree.forest import join_forests
-from spinney.tree.grow import GrowParams
+from spinney.tree.grow_params import GrowParams
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,7 +23,8 @@ from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
 from spinney.tracing.replay import class_rows, textbook_rules, value_rows
 from spinney.tracing.trace import make_trace
-from spinney.tree.grow import GrowParams, Growth
+from spinney.tree.grow import Growth
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.pessimistic import collapse
 from spinney.tree.structure import Tree
 from spinney.tree.textbook import Textbook, TextbookParams, grow_textbook

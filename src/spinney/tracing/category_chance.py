@@ -16,7 +16,7 @@ from spinney._criteria import CRITERIA
 from spinney._jit import interpreted
 from spinney._types import ENTROPY, GINI, SDR, SQUARED_ERROR
 from spinney.kernels.common.structs import Chance
-from spinney.tree.grow import SURE
+from spinney.tree.grow_params import SURE
 from spinney.tree.split_measures import impurity, weigh_sums
 
 if TYPE_CHECKING:

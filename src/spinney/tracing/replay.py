@@ -32,7 +32,8 @@ from spinney.table.coding import Codes, row_stride
 from spinney.table.fixed_point import class_target, fix_weights, scale, value_target, weight_unit
 from spinney.tracing.candidates import NodeBins, NodeScan, SplitRules, Tests, put, sum_bins
 from spinney.tracing.reasons import give_reasons, leaf_reasons, why_leaf
-from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.grow import grow_tree
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.split_measures import LOG2_E, impurity, times_log
 
 if TYPE_CHECKING:

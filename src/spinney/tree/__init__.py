@@ -6,7 +6,8 @@
 | `forest.py` | `Forest`: many trees end to end |
 | `answers.py` | what nodes predict beside their leaves: medians, several outputs |
 | `broken.py` | `BrokenTreeError`, and the check of types |
-| `grow.py` | binary trees: memory, units, settings for `kernels/tree` |
+| `grow.py` | binary trees: their memory, the calls of `kernels/tree`, the finished tree |
+| `grow_params.py` | how they grow: parameters, units, settings for kernels |
 | `workspace.py` | their memory |
 | `stump.py` | trees of one test, for AdaBoost |
 | `boost.py` | boosted trees: the same for `kernels/boost` |

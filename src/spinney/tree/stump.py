@@ -27,7 +27,8 @@ from spinney._types import (
     WEIGHT,
 )
 from spinney.kernels.common.structs import Order, RootSplit, Scratch, StumpClassScratch, StumpScratch, Targets
-from spinney.tree.grow import GrowParams, Growth
+from spinney.tree.grow import Growth
+from spinney.tree.grow_params import GrowParams
 from spinney.tree.workspace import make_frontier, make_nodes
 
 if TYPE_CHECKING:

@@ -64,7 +64,8 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
-from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, entropy_table
+from spinney.tree.grow import FIRST_NODES, INTERPRETED_SECONDS
+from spinney.tree.grow_params import GAIN_SLACK, entropy_table
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.workspace import MAX_SUMS, enlarge

@@ -37,7 +37,8 @@ from spinney._types import (
     THRESHOLD,
 )
 from spinney.kernels.common.structs import GivenSums, NodeSums, Rows, TopTests
-from spinney.tree.grow import Growth, count_levels
+from spinney.tree.grow import Growth
+from spinney.tree.grow_params import count_levels
 from spinney.tree.structure import Tree
 from spinney.tree.workspace import make_random
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from spinney.kernels.common.structs import StatUnits
     from spinney.table.coding import Codes
     from spinney.table.fixed_point import Target, Weights
-    from spinney.tree.grow import GrowParams
+    from spinney.tree.grow_params import GrowParams
 
 OPEN, GATHER, CLOSED, SPLIT = "open", "gather", "closed", "split"  # what becomes of a node of the top
 LEAST_ROWS = 64  # of a node of the top: a search by sums leaves out what it does for a few rows
