@@ -36,6 +36,7 @@ Files
   small_subtrees     all below a node of few rows, of numbers without a missing value, in one go
   drawn_tests        the same by rows, or by sums in their place
   feature_order      the order in which a node tries its features, and their codes side by side
+  flags              features of two values, which are bits of a row
   gain_ratio         gain ratio in the place of gain
   given_sums         sums in the place of rows, where these are elsewhere
   levels             the top of a tree whose rows come in parts

@@ -56,7 +56,7 @@ def word_of(feature: int, rows: Rows) -> np.uint64:
 
 
 @inlined
-def bit_of(feature: int, rows: Rows) -> np.uint64:
+def place_of_bit(feature: int, rows: Rows) -> np.uint64:
     """The place of that bit in its word."""
     return np.uint64(feature - len(rows.ahead_of)) & LAST_BIT
 
@@ -89,7 +89,7 @@ def code_at(i: int, feature: int, rows: Rows) -> int:
     """The code of one row."""
     if is_flag(feature, rows):
         word = rows.words[np.uint64(i), word_of(feature, rows)]
-        return np.int64(ONE + ((word >> bit_of(feature, rows)) & ONE))
+        return np.int64(ONE + ((word >> place_of_bit(feature, rows)) & ONE))
     return np.int64(rows.codes[i, feature])
 
 
@@ -97,7 +97,7 @@ def code_at(i: int, feature: int, rows: Rows) -> int:
 def load_flag(feature: int, lo: int, n_steps: np.uint64, hi: int, rows: Rows, column: np.ndarray) -> None:
     """Copy the codes of rows from lo on to `column`, n_steps of them; the last row is hi - 1, and is repeated."""
     words = rows.words
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     first = np.uint64(lo)
     end = np.uint64(hi - 1)
     for k in range(n_steps):
@@ -111,7 +111,7 @@ def load_flag(feature: int, lo: int, n_steps: np.uint64, hi: int, rows: Rows, co
 def scan_flag_of_two(best: Candidate, feature: int, node: OpenNode, rows: Rows, scratch: Scratch) -> Candidate:
     """The cut for two classes with packed addends, see `scan_two_classes`."""
     words, addends, totals = rows.words, scratch.packed.addends, scratch.totals
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     first = np.uint64(node.lo)
     right = NONE  # weight << 32 | weight of class 1
     for k in range(np.uint64(node.hi - node.lo)):
@@ -146,7 +146,7 @@ def scan_flag_of_many(best: Candidate, feature: int, node: OpenNode, rows: Rows,
     """The same for three classes or more, see `scan_many_classes`."""
     words, addends, sums = rows.words, scratch.packed.addends, scratch.classes.sums
     weight = scratch.totals[W_ALL]
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     first = np.uint64(node.lo)
     for k in range(node.n_present):
         sums[LEFT, k] = 0
@@ -183,7 +183,7 @@ def scan_packed_flag(
 def list_flag_bins(feature: int, node: OpenNode, rows: Rows, bins: np.ndarray, totals: np.ndarray) -> int:
     """List both codes of a flag as bins, as `common.bins` does; return their number."""
     words, addends = rows.words, rows.addends
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     last = len(addends) - 1
     n = np.int64(0)
     total = np.int64(0)
@@ -217,7 +217,7 @@ def list_flag_bins(feature: int, node: OpenNode, rows: Rows, bins: np.ndarray, t
 def sum_unset(feature: int, node: OpenNode, rows: Rows) -> tuple[int, int]:
     """Sum of the targets, and of the weights, of the rows of a node that do not have a flag."""
     words, addends = rows.words, rows.addends
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     is_unit = len(addends) == 1
     total = np.int64(0)
     weight = np.int64(0)
@@ -232,7 +232,7 @@ def sum_unset(feature: int, node: OpenNode, rows: Rows) -> tuple[int, int]:
 def sum_classes_unset(feature: int, node: OpenNode, rows: Rows, sums: np.ndarray) -> None:
     """Sum the weights of each class of those rows, in sums[LEFT]."""
     words, addends = rows.words, rows.addends
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     is_unit = len(addends) == 1
     for k in range(node.n_present):
         sums[LEFT, sums[PRESENT, k]] = 0
@@ -245,7 +245,7 @@ def sum_classes_unset(feature: int, node: OpenNode, rows: Rows, sums: np.ndarray
 def fill_flag_histogram(node: OpenNode, feature: int, n_classes: int, rows: Rows, histogram: np.ndarray) -> None:
     """Add the rows of a node to a histogram by code and class, as `scan_classes.fill_histogram` does."""
     words, addends = rows.words, rows.addends
-    at, bit = word_of(feature, rows), bit_of(feature, rows)
+    at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     wide = np.uint64(n_classes + 1)
     is_unit = len(addends) == 1
     for i in range(np.uint64(node.lo), np.uint64(node.hi)):

@@ -21,7 +21,7 @@ from spinney._types import THRESHOLD
 
 from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
-from .flags import bit_of, is_flag, word_of
+from .flags import place_of_bit, is_flag, word_of
 
 NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 SIX, LAST_BIT = np.uint64(6), np.uint64(63)
@@ -76,7 +76,7 @@ def partition(
     n_front = np.uint64(0)
     column = np.uint64(test.feature)
     if is_flag(test.feature, rows):
-        at, bit = word_of(test.feature, rows), bit_of(test.feature, rows)
+        at, bit = word_of(test.feature, rows), place_of_bit(test.feature, rows)
         for i in range(np.uint64(lo), np.uint64(hi)):
             is_behind = (rows.words[i, at] >> bit) & ONE
             moves[0, n_behind] = i
