@@ -21,7 +21,7 @@ from spinney._types import THRESHOLD
 
 from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
-from .flags import place_of_bit, is_flag, word_of
+from .flags import is_flag, place_of_bit, word_of
 
 NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 SIX, LAST_BIT = np.uint64(6), np.uint64(63)
