@@ -90,9 +90,9 @@ def test_balanced_bags_do_not_depend_on_the_order_of_their_rows():
     truth = generator.integers(0, 3, 5000)
     values = np.rint(generator.lognormal(size=5000) * 2.0**40).astype(np.int64)
     rows, counts = np.arange(5000, dtype=np.int32), generator.integers(1, 4, 5000).astype(np.int32)
-    weights, _ = weigh_bag(make_plan(values, 40, truth), rows, counts)
+    weights, _, _ = weigh_bag(make_plan(values, 40, truth), rows, counts)
     order = generator.permutation(5000)
-    again, _ = weigh_bag(make_plan(values[order], 40, truth[order]), rows, counts[order])
+    again, _, _ = weigh_bag(make_plan(values[order], 40, truth[order]), rows, counts[order])
     assert np.array_equal(weights.values[order], again.values)
     sums = [int(weights.values[truth == k].sum()) for k in range(3)]
     assert max(sums) - min(sums) <= 1e-12 * max(sums)

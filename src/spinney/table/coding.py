@@ -289,7 +289,9 @@ def code_columns(
         edges[j] = low_and_high
     codes[numeric] = some
     for j in np.setdiff1d(np.arange(len(codes)), numeric):
-        codes[j] = np.where(np.isnan(block[j]), -1.0, block[j]).astype(np.int64) + 1
+        block[j] += 1.0
+        block[j, is_missing[j]] = MISSING_CODE
+        codes[j] = block[j]
     return edges
 
 

@@ -632,16 +632,16 @@ def _read_dictionary(array: Any) -> Categories:
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
-        # Chunks may each have a dictionary of their own.
-        array = array.unify_dictionaries().combine_chunks()
+        array = array.unify_dictionaries().combine_chunks()  # each may have a dictionary of its own
         if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps chunks where offsets would overflow
             array = pa.concat_arrays(array.chunks)
-    indices = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    dictionary = array.dictionary
+    indices, dictionary = array.indices, array.dictionary
+    indices = indices.cast(pa.int64()).fill_null(-1) if indices.null_count else indices
     if dictionary.type == pa.string_view():  # which `take` does not know
         dictionary = dictionary.cast(pa.large_string())
-    used, codes = _used(indices, len(dictionary))
-    return Categories(codes, dictionary.take(pa.array(used)).to_pylist(), bool(array.type.ordered))
+    used, codes = _used(indices.to_numpy(zero_copy_only=False), len(dictionary))
+    dictionary = dictionary if len(used) == len(dictionary) else dictionary.take(pa.array(used))
+    return Categories(codes, dictionary.to_pylist(), bool(array.type.ordered))
 
 
 def _used(codes: NDArray[Any], n_values: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
