@@ -161,6 +161,7 @@ def run_tasks(
     is_short: bool = False,
     label: str = "",
     unit: str = "trees",
+    n_units: int | None = None,
     verbose: bool = False,
 ) -> list[T]:
     """Run ``work(task, control)`` for task 0 .. n_tasks - 1; return the results in order, unless `on_done` takes them.
@@ -183,6 +184,8 @@ def run_tasks(
         The work takes milliseconds: do it in the calling thread at once.
     label, unit : str
         What the progress bar says is done, and to what.
+    n_units : int, optional
+        Of how many it says so in all, the tasks having about as many each; None: as there are tasks.
     verbose : bool
         Show the bar from the beginning instead of after a second. It goes to stderr if that is a terminal, and is
         wiped at the end.
@@ -198,7 +201,7 @@ def run_tasks(
         return _run_here(work, n_tasks, on_done)
     kernels(0.0)  # imports the modules that tasks may choose for small work, so that no thread does
     pool = _Pool(work, n_tasks, max(1, min(n_workers, n_tasks)), on_done)
-    with contextlib.closing(_Bar(label, unit, n_tasks, is_eager=verbose)) as bar:
+    with contextlib.closing(_Bar(label, unit, (n_tasks, n_units or n_tasks), is_eager=verbose)) as bar:
         return pool.run(bar)
 
 
@@ -355,10 +358,10 @@ class _Pool(Generic[T]):
 class _Bar:
     """A line on the terminal, drawn by the thread that waits: a thread of its own would outlive a fork badly."""
 
-    def __init__(self, label: str, unit: str, n_tasks: int, *, is_eager: bool) -> None:
+    def __init__(self, label: str, unit: str, sizes: tuple[int, int], *, is_eager: bool) -> None:
         self.label = label
         self.unit = unit
-        self.n_tasks = n_tasks
+        self.n_tasks, self.n_units = sizes
         self.progress: Any = None  # rich.progress.Progress
         self.due = math.inf
         if has_terminal():
@@ -374,8 +377,12 @@ class _Bar:
             if self.progress is None:
                 self.open(n_done)
             elif not self.progress.disable:
-                self.progress.update(self.progress.task_ids[0], completed=n_done)
+                self.progress.update(self.progress.task_ids[0], completed=self.count_units(n_done))
                 self.progress.refresh()
+
+    def count_units(self, n_done: int) -> int:
+        """Units of so many tasks."""
+        return n_done * self.n_units // self.n_tasks
 
     def open(self, n_done: int) -> None:
         """Load rich, which takes a moment, and draw for the first time."""
@@ -394,7 +401,7 @@ class _Bar:
             redirect_stderr=False,
             disable=not console.is_terminal or console.is_dumb_terminal,
         )
-        self.progress.add_task(self.label, total=self.n_tasks, completed=n_done)
+        self.progress.add_task(self.label, total=self.n_units, completed=self.count_units(n_done))
         self.progress.start()
         self.progress.refresh()
 

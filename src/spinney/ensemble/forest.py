@@ -405,7 +405,7 @@ class ForestGrowth:
             n_workers,
             on_done=add_all,
             label="growing",
-            unit="trees" if size == 1 else f"times {size} trees",
+            n_units=n_trees - n_begun,
             verbose=verbose,
             is_short=is_short,
         )
