@@ -233,6 +233,12 @@ def cover(scale: Scale) -> Split:
     return Split(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
+def one_hot_splits(scale: Scale) -> list[Split]:
+    """Tables with a column of 0 and 1 for each level: two real ones, and a fifth of the drawn one."""
+    found = one_hot(adult(scale)), one_hot(mushroom(scale)), cover(scale._replace(share=scale.share / 5.0))
+    return [split for split in found if split is not None]
+
+
 def splits(scale: Scale) -> list[Split]:
     """The three tables of the questions on speed."""
     return [split for split in (numeric(scale), letter(scale), housing(scale)) if split is not None]
