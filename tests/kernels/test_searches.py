@@ -30,7 +30,7 @@ from spinney._types import (
 from spinney.kernels.common.structs import Candidate, OpenNode, PackedScratch, Scratch
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import bag_target, class_target, fix_weights, value_target, with_room
-from spinney.tree import grow
+from spinney.tree import grow, grow_params
 from spinney.tree.workspace import make_classes
 
 ALWAYS, NEVER = 0, 10**9  # values of PACKED_SHARE: pack whatever share of the features is searched, or never
@@ -53,7 +53,7 @@ def grow_settled(table, share, overruled, **parameters):
         return used[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grow, "PACKED_SHARE", share)
+        patch.setattr(grow_params, "PACKED_SHARE", share)
         patch.setattr(grow, "make_settings", settle)
         return fast.grow_table(table, **parameters), used[0]
 

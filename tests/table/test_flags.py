@@ -85,6 +85,7 @@ CASES = [
     (ExtraTreesClassifier, 2, {"bootstrap": True, "min_samples_leaf": 2}),
     (ExtraTreesClassifier, 5, {}),
     (ExtraTreesRegressor, 0, {}),
+    (ExtraTreesRegressor, 0, {"max_bins": 2}),
     (ExtraTreesRegressor, 0, {"bootstrap": True, "max_features": 0.3}),
 ]
 
@@ -103,7 +104,7 @@ def test_trees_are_those_of_codes(estimator, n_classes, params, weighs, monkeypa
 
     made, pack = [], forest.pack_flags
     monkeypatch.setattr(forest, "pack_flags", lambda codes: made.append(pack(codes)) or made[-1])
-    packed = fit()
+    packed = fit()  # of columns of many values two bins are no flag
     if params.get("criterion") != "absolute_error":
         assert [packing.n_coded for _, packing in made] == [16]
     monkeypatch.setattr(forest, "pack_flags", lambda codes: (codes.rows, whole_codes(codes.n_features)))

@@ -17,7 +17,7 @@ from spinney._criteria import CLASS_CRITERIA
 from spinney._node_layout import pack_test
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.table import coding
-from spinney.tree import grow, workspace
+from spinney.tree import grow_params, workspace
 from spinney.tree.predict import find_leaves
 
 
@@ -387,7 +387,7 @@ WAYS = {
 def grow_by(way, table, **parameters):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in WAYS[way].items():
-            patch.setattr(grow, name, value)
+            patch.setattr(grow_params, name, value)
         return fast.arrays_of(fast.grow_table(table, **parameters))
 
 
@@ -410,7 +410,7 @@ def test_few_codes_and_few_cells_decide_nothing(case, few_codes, sums_per_row):
         patch.setattr(sys.modules[twin.tree.search.__name__], "FEW_CODES", few_codes)
         patch.setattr(sys.modules[twin.tree.scan_classes.__name__], "SUMS_PER_ROW", sums_per_row)
         patch.setattr(workspace, "SUMS_PER_ROW", sums_per_row)
-        patch.setattr(grow, "LIST_ROWS", 0)
+        patch.setattr(grow_params, "LIST_ROWS", 0)
         assert fast.arrays_of(fast.grow_table(table, kernels=twin, **parameters)) == plain
 
 

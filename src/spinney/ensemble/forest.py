@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,6 +64,16 @@ class Plan:
     is_hard: bool = False  # out-of-bag votes are classes, not shares
     shift: int = 0  # out-of-bag votes are in units of 2**shift, so that no sum of them leaves float64
     keeps_leaf_rows: bool = False
+
+    @functools.cached_property
+    def packed(self) -> tuple[NDArray[np.uint16], Packing]:
+        """The rows that trees grow on: flags are bits where a search can read them, in an order that is drawn."""
+        params, target, n_features = self.params, self.target, self.codes.n_features
+        is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
+        has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
+        if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= len(self.codes.rows):
+            return pack_flags(self.codes)
+        return self.codes.rows, whole_codes(n_features)
 
 
 def as_member(params: GrowParams, draw: Draw, *, draws_features: bool) -> GrowParams:
@@ -145,7 +156,7 @@ class Workbench:
     """
 
     def __init__(self, plan: Plan, kernels: Any) -> None:
-        self.rows, self.packing = pack_rows(plan)
+        self.rows, self.packing = plan.packed
         self.grow = SameTypes(kernels.tree.driver.grow)
         self.fill = SameTypes(kernels.tree.node_stats.fill_tree)
         self.finished: list[Growth] = []
@@ -160,16 +171,6 @@ class Workbench:
     def give_back(self, growth: Growth) -> None:
         """Keep the memory of a finished tree for the next."""
         self.finished.append(growth)
-
-
-def pack_rows(plan: Plan) -> tuple[NDArray[np.uint16], Packing]:
-    """The rows that trees grow on: flags are bits where a search can read them, in an order that is drawn."""
-    params, target, n_features = plan.params, plan.target, plan.codes.n_features
-    is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
-    has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
-    if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= len(plan.codes.rows):
-        return pack_flags(plan.codes)
-    return plan.codes.rows, whole_codes(n_features)
 
 
 def grow_bag(

@@ -15,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import CODE, IS_CATEGORICAL, N_CODES
+from spinney._types import CODE, CODES_OF_WORD, IS_BINNED, IS_CATEGORICAL, N_CODES
 from spinney.table.coding import Codes, row_stride
 
-CODES_OF_WORD = 4
-ROWS_AT_ONCE = 1 << 14  # that are packed together, so that their codes stay in a cache
+CELLS_AT_ONCE = 1 << 20  # that are packed together: three megabytes beside the rows
 
 
 class Packing(NamedTuple):
@@ -40,8 +39,9 @@ def whole_codes(n_features: int) -> Packing:
 
 
 def find_flags(codes: Codes) -> NDArray[np.bool_]:
-    """Numbers of two values without a missing one, (n_features,)."""
-    return (codes.features[N_CODES] == 2) & (codes.features[IS_CATEGORICAL] == 0) & ~codes.has_missing
+    """Numbers of two values without a missing one, (n_features,); those of two bins have more."""
+    is_whole = (codes.features[IS_CATEGORICAL] == 0) & (codes.features[IS_BINNED] == 0)
+    return (codes.features[N_CODES] == 2) & is_whole & ~codes.has_missing
 
 
 def pack_flags(codes: Codes) -> tuple[NDArray[np.uint16], Packing]:
@@ -55,9 +55,10 @@ def pack_flags(codes: Codes) -> tuple[NDArray[np.uint16], Packing]:
         return codes.rows, whole_codes(codes.n_features)
     rows = np.zeros((len(codes.rows), stride), CODE)
     n_bytes = -(-len(flags) // 8)
-    for begin in range(0, len(rows), ROWS_AT_ONCE):
-        block = codes.rows[begin : begin + ROWS_AT_ONCE]
-        here = rows[begin : begin + ROWS_AT_ONCE]
+    at_once = max(CELLS_AT_ONCE // codes.n_features, 1)
+    for begin in range(0, len(rows), at_once):
+        block = codes.rows[begin : begin + at_once]
+        here = rows[begin : begin + at_once]
         here[:, : len(coded)] = block.take(coded, axis=1)
         bits = np.packbits(block.take(flags, axis=1) == 2, axis=1, bitorder="little")
         here.view(np.uint8)[:, 2 * first : 2 * first + n_bytes] = bits

@@ -49,7 +49,7 @@ Inside `grow`:
        └───────────────────────────────────────────────────────────────────┘
 
 State (`common.structs`): BoostTable what is known of features and rows, read only; ByteRows twice, the table as
-`source` and a `buffer` of two halves that rows go to and fro between; BoostNodes the tree; BoostFrontier the slots, the
+`source` and a `buffer` in which rows of a node change places; BoostNodes the tree; BoostFrontier the slots, the
 queue and the counters of the driver; BoostScratch one a thread; BoostSettings scalars. Sums are whole numbers, so a
 tree is the same for any number of threads.
 """

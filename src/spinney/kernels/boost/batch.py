@@ -198,12 +198,13 @@ def scan_batch(
         for b in range(1 if is_root else 2):
             at = slot_of(k, b, frontier)
             if frontier.is_open[at]:
-                frontier.noise[at] = 0.0
-                if asks_for_luck(settings):  # all threads find the same
+                noise = 0.0
+                if asks_for_luck(settings):
                     squares = np.int64(0)
                     for shard in range(settings.n_shards):
                         squares += batch.squares[shard, 2 * k + b]
-                    frontier.noise[at] = worth_of_luck(squares, frontier.packed[at], settings)
+                    noise = worth_of_luck(squares, frontier.packed[at], settings)
+                frontier.noise[at] = noise  # of all threads the same, and read by others: nothing else may stand there
                 rows = rows_of(frontier.number[at], source, buffer, nodes)
                 scan_features(at, part, table, rows, nodes, frontier, scratch, settings)
                 keep_cuts(2 * k + b, part, scratch.best, batch.cuts)

@@ -3,6 +3,7 @@
     structs            every struct that kernels pass to each other, field by field
     node_layout        how a node's test and link are packed into words, and unpacked
     branch             which branch a row takes: the one rule, on codes and on values
+    bits               where a bit of a word is set, and how many are
     rng                random draws as pure functions of a key
     elementary         exponentials, logarithms and powers with the same bits on every CPU
     criteria           how good a split is: a score for each branch, by criterion

@@ -759,7 +759,7 @@ class BoostTable(NamedTuple):
     kept_place: NDArray[np.int64]  # (n_kept,): the first byte of a wide one, -1: narrow; replaced for each tree
     bundled: NDArray[np.int64]  # (n_bundled used,): those that share a byte and are not paired; replaced for each tree
     weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
-    starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the first half of the buffer
+    starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the buffer
     interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
     n_words: int  # words of a row, eight bytes each
     n_narrow: int  # bytes of narrow features, alone or bundled, which come first in a row
@@ -783,7 +783,7 @@ class BoostNodes(NamedTuple):
     lower: NDArray[np.float64]  # least value below, by monotone constraints
     upper: NDArray[np.float64]  # greatest value below
     begin: NDArray[np.int64]  # (n_shards, room): where the rows of each shard begin ...
-    end: NDArray[np.int64]  # (n_shards, room): ... and end in that half of the buffer
+    end: NDArray[np.int64]  # (n_shards, room): ... and end there
     split_order: NDArray[np.int64]  # the nodes that were split, in that order, by their numbers while the tree grew
     subsets: NDArray[np.uint64]  # (any,): levels of branch 0 as bits; no word where there are no categories
 

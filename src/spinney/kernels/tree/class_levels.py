@@ -26,6 +26,7 @@ from spinney._types import (
     W_ALL,
 )
 
+from ..common.bits import bit_place
 from ..common.category_chance import less_luck, sum_roots
 from ..common.structs import (
     Candidate,
@@ -43,7 +44,7 @@ from .candidates import none_better
 from .category_chance import chance_of_classes
 from .components import score_levels
 from .feature_order import source_of
-from .level_bits import bit_place, mark_codes
+from .level_bits import mark_codes
 from .level_means import order_levels
 
 NONE, ONE, SIX, LAST_BIT, S16 = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(16)

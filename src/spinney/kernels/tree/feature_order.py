@@ -71,10 +71,13 @@ def fetch_codes(
     most = min(np.int64(ahead.shape[1]), n_try)
     n = np.int64(0)
     n_drawn = np.int64(0)
-    while n < most and n_drawn < len(permutation):
+    n_flags = np.int64(0)  # which are read from their words
+    while n < most and n + n_flags < n_try and n_drawn < len(permutation):
         feature = draw_feature(permutation, places, n_drawn, draw_key)
         n_drawn += 1
-        if feature < len(ahead_of) and constant & constant_bit(feature) == 0:  # flags are read from their words
+        if feature >= len(ahead_of):
+            n_flags += 1
+        elif constant & constant_bit(feature) == 0:
             ahead_of[feature] = n
             n += 1
     first = np.uint64(lo)

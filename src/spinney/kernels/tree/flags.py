@@ -16,6 +16,7 @@ from spinney._types import (
     BIN_SQUARE,
     BIN_SUM,
     BIN_WEIGHT,
+    CODES_OF_WORD,
     HELD,
     LEFT,
     N_ALL,
@@ -39,7 +40,6 @@ from .candidates import cut_between, none_better
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 S16, S32 = np.uint64(16), np.uint64(32)
 LOW_HALF = np.uint64(0xFFFF)
-CODES_OF_WORD = 4
 
 
 @inlined
@@ -78,10 +78,10 @@ def find_varying(lo: int, hi: int, rows: Rows) -> None:
 @inlined
 def is_even(feature: int, rows: Rows) -> bool:
     """Whether a feature is a flag that all rows of the node at hand have alike."""
-    at = feature - len(rows.ahead_of)
-    if at < 0:
+    if not is_flag(feature, rows):
         return False
-    return (rows.varying[np.uint64(at) >> SIX] >> (np.uint64(at) & LAST_BIT)) & ONE == NONE
+    word = rows.varying[np.uint64(feature - len(rows.ahead_of)) >> SIX]
+    return (word >> place_of_bit(feature, rows)) & ONE == NONE
 
 
 @inlined

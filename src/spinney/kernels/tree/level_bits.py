@@ -7,10 +7,6 @@ import numpy as np
 from spinney._jit import inlined
 
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
-SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # every six bits in a row differ: a shift of it tells which bit is set
-SEQUENCE_SHIFT = np.uint64(58)
-# the bit that SEQUENCE, shifted by it, shows in its first six bits
-PLACES = np.argsort([((0x03F79D71B4CB0A89 << bit) & (2**64 - 1)) >> 58 for bit in range(64)])
 
 
 @inlined
@@ -24,9 +20,3 @@ def mark_codes(feature: int, n_codes: int, lo: int, hi: int, codes: np.ndarray, 
         code = np.uint64(codes[i, column])
         seen[code >> SIX] |= ONE << (code & LAST_BIT)
     return n_words
-
-
-@inlined
-def bit_place(bit: np.uint64) -> np.uint64:
-    """Which bit of a word is set, of 64."""
-    return np.uint64(PLACES[(bit * SEQUENCE) >> SEQUENCE_SHIFT])

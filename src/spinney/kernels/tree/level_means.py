@@ -31,13 +31,14 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.bits import bit_place
 from ..common.category_chance import least_luck, less_luck, luck_room
 from ..common.sorting import INSERTION_ROWS, make_keys
 from ..common.structs import Candidate, LevelScratch, OpenNode, Rows, Scratch, Settings, Table
 from ..common.ties import bar_above, below_all, floor_below
 from .candidates import none_better
 from .category_chance import chance_of_numbers
-from .level_bits import bit_place, mark_codes
+from .level_bits import mark_codes
 
 BITS = np.uint64(SMALL_SHIFT)
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)

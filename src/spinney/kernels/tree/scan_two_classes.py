@@ -31,6 +31,7 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.bits import bit_place
 from ..common.category_chance import least_luck, less_luck, luck_room, sum_roots
 from ..common.sorting import sort_keys
 from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Settings, Table
@@ -38,7 +39,7 @@ from ..common.ties import bar_above, floor_below
 from .candidates import cut_between, none_better
 from .category_chance import chance_of_numbers
 from .feature_order import source_of
-from .level_bits import bit_place, mark_codes
+from .level_bits import mark_codes
 
 LOW_HALF = 0xFFFFFFFF
 S16, S32, ONE, TWO = np.uint64(16), np.uint64(32), np.uint64(1), np.uint64(2)

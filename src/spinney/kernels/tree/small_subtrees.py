@@ -39,6 +39,7 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.bits import count_bits
 from ..common.criteria import best_possible
 from ..common.node_layout import pack_test
 from ..common.rng import fold
@@ -219,15 +220,6 @@ def side_of_threshold(lane: np.uint64, threshold: float, n: np.uint64, few: Subt
     for k in range(n):
         side |= np.uint64(values[at[k], lane] <= threshold) << k
     return side
-
-
-@inlined
-def count_bits(word: np.uint64) -> int:
-    """How many bits are set; the compiler knows this sum and takes an instruction for it."""
-    word -= (word >> ONE) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> TWO) & np.uint64(0x3333333333333333))
-    word = (word + (word >> FOUR)) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @inlined
