@@ -264,3 +264,29 @@ def test_codes_of_two_values_are_ranks(two, third):
             column[100] = third
         expected, values = plain_ranks(column.tolist())
         assert column_of(code([column.tolist()]), 0) == (expected, values, values)
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.parametrize(
+    ("spoilt", "is_counted"),
+    [
+        ([], True),
+        ([-0.0], True),
+        ([0.5], False),  # behind the rows that are looked at first
+        ([1e300], False),
+        ([math.inf], False),
+        ([math.nan], False),
+        ([-500.0], True),  # the range is as wide as may be
+        ([-501.0], False),
+    ],
+)
+def test_whole_numbers_are_counted_and_nothing_else_is(spoilt, is_counted, is_compiled):
+    kernels = _jit.load_compiled() if is_compiled else _jit.interpreted()
+    values = np.array([*range(-3, 40, 3), coding.WHOLE_RANGE - 501], np.float64)
+    column = np.random.default_rng(0).choice(values, coding.FEW_ROWS + 50)
+    column[-len(spoilt) - 2 : len(column) - len(spoilt)] = values[[0, -1]]
+    column[len(column) - len(spoilt) :] = spoilt
+    counted = coding.code_whole(column + 0.0, np.empty(len(column), np.uint16), kernels)
+    assert (counted is not None) == is_counted
+    expected, known = plain_ranks(column)
+    assert column_of(code([column], kernels=kernels), 0) == (expected, known, known)

@@ -113,7 +113,7 @@ def code_two(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[
     return np.array([min(first, second), max(first, second)])
 
 
-def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[np.float64] | None:
+def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16], kernels: Any) -> NDArray[np.float64] | None:
     """Code a column of whole numbers in a narrow range by counting, not sorting; None if it is not one."""
     if np.any(np.floor(column[:FEW_ROWS]) != column[:FEW_ROWS]):
         return None
@@ -122,20 +122,16 @@ def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArra
         is_narrow = high - low < WHOLE_RANGE  # false for NaN
     if not is_narrow:
         return None
-    above = column - low
-    place = above.astype(np.intp)
-    if np.any(place != above):
-        return None
-    is_present = np.zeros(int(high - low) + 1, np.bool_)
-    is_present[place] = True
-    np.cumsum(is_present, dtype=CODE).take(place, out=codes, mode="clip")  # mode: with `out`, "raise" would copy
-    return np.flatnonzero(is_present) + low
+    n_places = int(high - low) + 1
+    is_present, of_place = np.zeros(n_places, np.bool_), np.empty(n_places, CODE)
+    is_whole = kernels.data.whole_numbers.code_by_counting(column, float(low), is_present, of_place, codes)
+    return np.flatnonzero(is_present) + low if is_whole else None
 
 
-def code_unsorted(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[np.float64] | None:
+def code_unsorted(column: NDArray[np.float64], codes: NDArray[np.uint16], kernels: Any) -> NDArray[np.float64] | None:
     """Code a column that need not be sorted for it; None if it must be."""
     values = code_two(column, codes)
-    return code_whole(column, codes) if values is None else values
+    return code_whole(column, codes, kernels) if values is None else values
 
 
 def code_block(
@@ -143,7 +139,7 @@ def code_block(
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Write the codes of numeric columns (n_columns, n_rows); return for each its lowest and highest value per code."""
     if block.shape[1] > FEW_ROWS:
-        whole = [code_unsorted(column, out) for column, out in zip(block, codes, strict=True)]
+        whole = [code_unsorted(column, out, kernels) for column, out in zip(block, codes, strict=True)]
         rest = [j for j, values in enumerate(whole) if values is None or len(values) > max_codes]
         if len(rest) < len(block):
             edges = [(values, values) if values is not None else (block[j, :0],) * 2 for j, values in enumerate(whole)]
