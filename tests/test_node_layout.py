@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spinney import _jit
 from spinney import _node_layout as packing
-from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
+from spinney._types import EVERY_BRANCH, LEAF, MOST_PLACES, MOST_RANKS, MULTIWAY, SUBSET, THRESHOLD
 
 FEATURES = st.integers(0, packing.MOST_FEATURES - 1)
 PARTS = st.tuples(FEATURES, st.integers(0, EVERY_BRANCH), st.sampled_from([LEAF, THRESHOLD, SUBSET, MULTIWAY]))
@@ -48,6 +48,14 @@ def test_a_leaf_leads_to_itself_by_a_feature_behind_the_last(node, n_features):
     assert packing.feature_of_link(link) == n_features
     assert packing.missing_of_link(link) == 0
     assert packing.kind_of_link(link) == THRESHOLD
+
+
+@given(CHILDREN, st.integers(0, MOST_RANKS), st.integers(0, MOST_PLACES - 1), st.integers(0, 0xFFFF))
+def test_a_step_carries_ranks_above_its_own_to_the_second_child(child, rank, place, value):
+    layout = _jit.interpreted().common.node_layout
+    (step,) = packing.pack_step(np.array([child]), np.array([rank]), np.array([place]))
+    assert layout.place_of_step(step) == place
+    assert layout.child_by_rank(step, layout.lift_rank(np.uint16(value))) == child + (value > rank)
 
 
 @pytest.mark.compiled(reason="there is the twin alone")

@@ -96,3 +96,11 @@ def missing_of_link(link: Words) -> Whole:
 def kind_of_link(link: Words) -> Whole:
     """The kind of each link; of a leaf THRESHOLD."""
     return cast("Whole", _layout.kind_of_link(link).astype(np.int64))
+
+
+# --- Steps ------------------------------------------------------------------------------------------------------
+
+
+def pack_step(child: NDArray[Any], rank: NDArray[Any], place: NDArray[Any]) -> Words:
+    """Steps of nodes, for values that are ranks; of leaves, whose rank is MOST_RANKS, each to itself."""
+    return cast("Words", _layout.pack_step(child, rank, place))

@@ -36,17 +36,13 @@ def warmup() -> None:
     >>> import spinney
     >>> spinney.warmup()
     """
-    import warnings
-
     import numpy as np
 
     from spinney import _jit
     from spinney._elementary import MANY, exp, log, log2
-    from spinney.ensemble.sampling import Draw
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
-    from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
-    from spinney.model.uncertainty import forest_weights, gather_members
+    from spinney.estimators.random_forest import RandomForestClassifier
 
     _jit.load_compiled()  # else a table this small would be interpreted
     X = np.arange(20.0).reshape(10, 2) % 7
@@ -69,6 +65,25 @@ def warmup() -> None:
     linear = CARTRegressor(max_depth=1, leaf_model="linear").fit(X, y)
     for values in (X, X.astype(np.float32)):
         linear.predict(values)
+    for function in (exp, log, log2):
+        function(np.ones(MANY))
+    _grow_bags(X, y)
+    _code_and_rank()
+    _grow_others(X, y)
+    _grow_textbook(X, y)
+    _boost(X, y)
+
+
+def _grow_bags(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    """Compile what forests of numbers ask for: bags, out-of-bag votes, importances, quantiles and explanations."""
+    import warnings
+
+    import numpy as np
+
+    from spinney.ensemble.sampling import Draw
+    from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
+    from spinney.model.uncertainty import forest_weights, gather_members
+
     # Bags have one kernel for each way to draw them; the rest of a forest is the same for all.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # two trees leave rows without out-of-bag votes
@@ -92,11 +107,22 @@ def warmup() -> None:
             numbers.shap_values(values, interactions=True)
             numbers.shap_values(values, background=values)
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
-    for function in (exp, log, log2):
-        function(np.ones(MANY))
-    _grow_others(X, y)
-    _grow_textbook(X, y)
-    _boost(X, y)
+
+
+def _code_and_rank() -> None:
+    """Compile what takes a table of some size: columns coded by counting, and rows that go down trees by ranks."""
+    import numpy as np
+
+    from spinney import _jit
+    from spinney._types import CODE
+    from spinney.estimators.random_forest import RandomForestRegressor
+    from spinney.table.coding import code_whole
+
+    code_whole(np.arange(3.0), np.empty(3, CODE), _jit.load_compiled())
+    steps = np.random.default_rng(0).random((600, 2))  # trees of more than 256 leaves, which ranks are worth for
+    forest = RandomForestRegressor(n_estimators=8, random_state=0).fit(steps, steps[:, 0])
+    for values in (np.tile(steps, (4, 1)), np.tile(steps, (4, 1)).astype(np.float32)):
+        forest.predict(values)
 
 
 def _grow_others(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:

@@ -22,6 +22,7 @@
 | `refit.py` | new leaf values from other rows: honest trees |
 | `predict.py` | the leaf of each row, and what leaves say; which kernel does it |
 | `bitvectors.py` | trees of few leaves as bits, for `kernels/predict/bits.py` |
+| `ranked.py` | trees of thresholds for values that are ranks, for `kernels/predict/ranked.py` |
 | `symmetric.py` | trees that ask the same at all nodes of a depth, for `kernels/predict/symmetric.py` |
 | `split_measures.py` | impurities and gains for arrays: what traces and prunings read |
 | `prune.py` | cost-complexity pruning |

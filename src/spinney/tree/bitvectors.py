@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ SEGMENTS_PER_THRESHOLD = 16  # hardly a segment has two thresholds then
 MOST_SEGMENTS = 1 << 14  # of a column: 32 kB
 # 0; all bits; 1; leaves of a plane; then each bit of a place, and the bits of a plane whose place has it
 CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xAAAA)
+
+
+EVERY_NODE = slice(None)
+LONG_COLUMN = 64  # thresholds of a column from which on it is ordered by itself
 
 
 class Bitvectors(NamedTuple):
@@ -122,10 +127,10 @@ def lay_terms(forest: Forest, leaves: LeafRanges, first_leaf: NDArray[np.int64])
     return LinearTerms(*(fixed(x) for x in (linear.first, linear.feature, linear.coefficient, linear.fill)))
 
 
-def ask_columns(forest: Forest, found: Thresholds) -> AskedColumns:
-    """The columns that trees ask for."""
+def ask_columns(forest: Forest, found: Thresholds, nodes: slice = EVERY_NODE) -> AskedColumns:
+    """The columns that trees ask for; nodes: theirs."""
     features = found.features.astype(np.int64)
-    links = forest.hot[~forest.is_leaf, 1]
+    links = forest.hot[nodes][~forest.is_leaf[nodes], 1]
     up = feature_of_link(links[(missing_of_link(links) == 1) & (kind_of_link(links) != SUBSET)])
     return AskedColumns(features, forest.n_levels[features].astype(np.int64), np.isin(features, up))
 
@@ -136,30 +141,50 @@ def lay_cuts(found: Thresholds, k: Any) -> BinSegments:
     return lay_segments(found.low, found.n_each, n_segments, k)
 
 
-def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
+def rank_thresholds(forest: Forest, dtype: np.dtype[Any], nodes: slice = EVERY_NODE) -> Thresholds:
     """Rank the thresholds of each feature: a value is above the one of rank r exactly if it is above more than r.
 
-    One that nothing known is above has the last rank, which only a missing value is above. A subset has no rank.
+    One that nothing known is above has the last rank, which only a missing value is above. A subset has no rank. nodes:
+    those of some trees.
     """
-    inner = np.flatnonzero(~forest.is_leaf)
-    cut: NDArray[Any] = np.ascontiguousarray(forest.hot[inner, 0]).view(np.float64)
-    feature = feature_of_link(forest.hot[inner, 1])
-    features, column = np.unique(feature, return_inverse=True)
-    is_number = (cut < np.inf) & (kind_of_link(forest.hot[inner, 1]) != SUBSET)
+    hot, is_leaf = forest.hot[nodes], forest.is_leaf[nodes]
+    inner = np.flatnonzero(~is_leaf)
+    cut: NDArray[Any] = np.ascontiguousarray(hot[inner, 0]).view(np.float64)
+    link = hot[inner, 1]
+    feature = feature_of_link(link)
+    n_tests = np.bincount(feature, minlength=1)
+    features = np.flatnonzero(n_tests)
+    column = (np.cumsum(n_tests > 0) - 1)[feature]
+    is_number = (cut < np.inf) & (kind_of_link(link) != SUBSET)
     inner, column, cut = inner[is_number], column[is_number], cut[is_number]
     cut = round_down(cut) if dtype == np.float32 else cut
-    order = np.lexsort((cut, column))
+    order = order_thresholds(column, cut, len(features))
     inner, column, cut = inner[order], column[order], cut[order]
     is_new = np.ones(len(cut), bool)
     is_new[1:] = (cut[1:] != cut[:-1]) | (column[1:] != column[:-1])
     n_each = np.bincount(column[is_new], minlength=len(features))
     rank = np.cumsum(is_new) - 1 - (np.cumsum(n_each) - n_each)[column]
-    ranks = np.full(forest.n_nodes, MOST_THRESHOLDS, np.uint16)
+    ranks = np.full(len(hot), MOST_THRESHOLDS, np.uint16)
     ranks[inner] = rank
     n_most = int(n_each.max(initial=1))
     low = np.full((len(features), n_most + (1 << n_most.bit_length())), np.nan, dtype)
     low[column[is_new], rank[is_new]] = np.nextafter(cut[is_new], dtype.type(np.inf)) + dtype.type(0.0)
     return Thresholds(features, n_each, low, ranks)
+
+
+def order_thresholds(column: NDArray[np.int64], cut: NDArray[Any], n_columns: int) -> NDArray[np.intp]:
+    """The order of thresholds by column and then by value; of equal ones any.
+
+    Column by column where these are long: 540,000 nodes then take 30 ms, and 110 ms by two keys at once.
+    """
+    if len(cut) < LONG_COLUMN * n_columns:
+        return np.lexsort((cut, column))
+    order = np.argsort(column.astype(np.uint16), kind="stable")
+    cut = cut[order]
+    ends = np.cumsum(np.bincount(column, minlength=n_columns)).tolist()
+    for first, last in pairwise([0, *ends]):
+        order[first:last] = order[first:last][np.argsort(cut[first:last])]
+    return order
 
 
 def round_down(x: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -25,6 +25,7 @@ from spinney.tree.answers import check_answers, count_outputs
 from spinney.tree.bitvectors import Bitvectors, asks_missing, can_be_bits, lay_bits
 from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
+from spinney.tree.ranked import RankedLayout, RankedRows, lay_ranked
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
@@ -242,6 +243,14 @@ class Forest:
         """Such trees laid out once for values of a type; nodes: theirs; n_raw: trees of a round; k: the kernels."""
         lay = partial(lay_symmetric, self, nodes, dtype, k, n_raw=n_raw)
         return derive(self, f"symmetric for {dtype} in {n_raw}", lay)
+
+    def ranked(self, values: NDArray[Any], k: Any) -> tuple[RankedLayout, ...]:
+        """The trees as steps for such values, laid out once, for `kernels.predict.ranked`; empty: they cannot be.
+
+        8 bytes a node, half of `hot`, and the thresholds once more, with room to search them.
+        """
+        rows = RankedRows(values.dtype, not np.isnan(values).any())
+        return derive(self, f"ranked for {rows}", lambda: lay_ranked(self, rows, k))
 
     @once
     def hardened(self) -> Forest:

@@ -24,6 +24,7 @@ from spinney.kernels.common.structs import (
     SymmetricScratch,
 )
 from spinney.table.sparse import SparseRows
+from spinney.tree import ranked
 from spinney.tree.broken import BrokenTreeError
 from spinney.tree.surrogates import count_words
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from spinney.table.sparse import Values
     from spinney.tree.bitvectors import Bitvectors
     from spinney.tree.forest import Forest
+    from spinney.tree.ranked import RankedLayout
     from spinney.tree.structure import Tree
     from spinney.tree.symmetric import SymmetricLayout
 
@@ -50,6 +52,7 @@ FEWEST_ROWS = 32  # from which on evaluating all tests at once is worth it
 FEWEST_TREES = 4  # from which on ranking the values is worth it
 BIT_ROWS = 1024  # rows of a block for all tests at once: with fewer the loop costs, with more the caches overflow
 BIT_CELLS = 1 << 17
+RANKED_ROWS = 2  # for each node of a tree, from which on ranks are worth their layout
 TYPICAL_DEPTH = 20
 
 
@@ -123,8 +126,40 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
         sums = out.reshape(1, -1) if is_single else out
         score_at_once(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
+    if pays_ranks(forest, len(values), k) and (parts := forest.ranked(values[lo:hi], k)):
+        vote_by_ranks(parts, forest, values, lo, hi, out, k)
+        return
     scratch = make_lane_scratch(values, BLOCK_ROWS, forest.n_features)
     k.predict.lanes.vote(fixed(values), lo, hi, forest.packed_for(len(values)), forest.leaf_shares, scratch, out)
+
+
+def pays_ranks(forest: Forest, n_rows: int, k: Any) -> bool:
+    """Whether rows are many enough to pay for the layout of `kernels.predict.ranked`; k: the kernels to use."""
+    is_many = n_rows * len(forest) >= RANKED_ROWS * forest.n_nodes and len(forest) >= ranked.FEWEST_TREES
+    return is_many and is_compiled(k.predict.ranked.vote_ranked)
+
+
+def vote_by_ranks(
+    parts: tuple[RankedLayout, ...],
+    forest: Forest,
+    values: NDArray[Any],
+    lo: int,
+    hi: int,
+    out: NDArray[np.float64],
+    k: Any,
+) -> None:
+    """Add the votes of all parts of a forest to `out`, in the order of the trees; see `add_votes`."""
+    table = view_floats(values, forest.n_features)
+    for part in parts:
+        span = ScoreSpan(lo, hi, part.first_tree, part.last_tree, 0)
+        k.predict.ranked.vote_ranked(table, span, *part[:3], forest.leaf_shares, part.scratch(hi - lo), out)
+
+
+def view_floats(values: NDArray[Any], n_features: int) -> FloatTable:
+    """Values as kernels read them that look them up by bits as well."""
+    check_width(values, n_features)
+    whole = np.dtype(f"i{values.itemsize}")
+    return FloatTable(fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min))
 
 
 def add_answers(forest: Forest, trees: range, values: Values, lo: int, hi: int, raw: NDArray[np.float64]) -> None:
@@ -143,9 +178,7 @@ def add_answers(forest: Forest, trees: range, values: Values, lo: int, hi: int, 
     block, n_rows = values[lo:hi], hi - lo
     out = np.ascontiguousarray(raw[:, lo:hi].T)
     if voting.can_be_bits and can_score(voting, len(trees), n_rows, k):
-        check_width(block, voting.n_features)
-        whole = np.dtype(f"i{block.itemsize}")
-        table = FloatTable(fixed(block), fixed(block.view(whole)), int(np.iinfo(whole).min))
+        table = view_floats(block, voting.n_features)
         bits = voting.bits(block, k)
         span = ScoreSpan(0, n_rows, trees.start, trees.stop, 0)
         k.predict.bits.score(table, span, *bits[:3], shares, make_bit_scratch(bits, n_rows), out)
@@ -184,9 +217,7 @@ def score_at_once(
     Tree t adds its value to `out[t % n_raw]`, of shape (n_raw, n_rows); or, where n_raw is 0, its shares of classes to
     rows of `out`, of shape (n_rows, n_classes). Of several raw scores, trees are those of whole rounds.
     """
-    check_width(values, forest.n_features)
-    whole = np.dtype(f"i{values.itemsize}")
-    table = FloatTable(fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min))
+    table = view_floats(values, forest.n_features)
     span = ScoreSpan(lo, hi, trees.start, trees.stop, n_raw)
     nodes = forest.symmetric_nodes
     if nodes is not None and n_raw > 0:

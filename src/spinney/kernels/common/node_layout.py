@@ -2,9 +2,13 @@
 
   test, 32 bits    feature (28) | missing branch (2) | kind (2)
   link, 64 bits    first child (32) | test (32)
+  step, 64 bits    first child (32) | most ranks - rank of the threshold (16) | place of the value in a row (16)
 
 A test stands in an integer of its own while a tree grows (int64) and in its arrays (uint32). A link is what prediction
 reads: the test and where it leads in one word. A leaf's link leads to itself and asks for a feature that no row has.
+
+A step is a threshold for values that are ranks, in the upper half of 32 bits: added to the word, one that is above the
+threshold carries into the child, so that the upper half is where the row goes (`predict/ranked.py`).
 
 Functions of a link keep to unsigned words: mixing signed and unsigned 64-bit integers would make floats, and an index
 that may be negative costs a check. Interpreted, every function takes arrays as well.
@@ -15,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined
-from spinney._types import THRESHOLD
+from spinney._types import MOST_PLACES, MOST_RANKS, THRESHOLD
 
 KIND_BITS = 2
 MISSING_BITS = 2
@@ -32,6 +36,8 @@ MISSING_SHIFT_WORD = np.uint64(KIND_BITS)
 FEATURE_SHIFT_WORD = np.uint64(FEATURE_SHIFT)
 TEST_WORD = np.uint64((1 << TEST_BITS) - 1)
 CHILD_SHIFT_WORD = np.uint64(TEST_BITS)
+RANK_SHIFT_WORD = np.uint64(16)
+PLACE_WORD = np.uint64(MOST_PLACES - 1)
 
 
 # --- Tests ---------------------------------------------------------------------------------------------------------
@@ -105,3 +111,31 @@ def missing_of_link(link: np.uint64) -> np.uint64:
 def feature_of_link(link: np.uint64) -> np.uint64:
     """As `feature_of`; of a leaf the number of features."""
     return (link & TEST_WORD) >> FEATURE_SHIFT_WORD
+
+
+# --- Steps ---------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def pack_step(child: int, rank: int, place: int) -> np.uint64:
+    """The step of a node that sends ranks above `rank` to the second child; of MOST_RANKS, of a leaf, none."""
+    room = np.uint64(MOST_RANKS) - np.uint64(rank)
+    return (np.uint64(child) << CHILD_SHIFT_WORD) | (room << RANK_SHIFT_WORD) | np.uint64(place)
+
+
+@inlined
+def lift_rank(rank: np.uint16) -> np.uint32:
+    """The rank of a value as it is added to a step."""
+    return np.uint32(np.uint64(rank) << RANK_SHIFT_WORD)
+
+
+@inlined
+def place_of_step(step: np.uint64) -> np.uint64:
+    """Where in a row the value stands that a step asks for."""
+    return step & PLACE_WORD
+
+
+@inlined
+def child_by_rank(step: np.uint64, lifted: np.uint32) -> np.uint64:
+    """Where a value leads, by its lifted rank."""
+    return (step + np.uint64(lifted)) >> CHILD_SHIFT_WORD

@@ -1571,6 +1571,24 @@ class BitScratch(NamedTuple):
     place: NDArray[np.uint16]  # (width,): number of the leaf
 
 
+class RankedTrees(NamedTuple):
+    """Trees end to end whose tests are thresholds of ranks, see `ranked`. Life: model; Python makes it."""
+
+    steps: NDArray[np.uint64]  # (n_nodes,): where each node leads, see `node_layout`; children from the root on
+    first_node: NDArray[np.int64]  # (n_trees + 1,): the root of each tree, and the end
+    cuts: NDArray[np.float64]  # (n_nodes, 2): column 0 is what a leaf says
+    up_place: NDArray[np.int64]  # (n_columns,): place of the copy whose missing values are above all; that of the other
+
+
+class RankScratch(NamedTuple):
+    """Scratch of one thread in `ranked`. Life: call; kernels write."""
+
+    ranks: NDArray[np.uint16]  # (2 * n_columns, width): as in `BitScratch`
+    block: NDArray[np.uint32]  # (any,): lifted ranks of rows, LANES of them side by side, place by place
+    n_places: int  # of a row of the block
+    ends: NDArray[np.uint64]  # (LANES,): as in `LaneScratch`
+
+
 class AnyTree(NamedTuple):
     """A tree of any kind. Life: model; Python makes it, kernels only read."""
 
