@@ -63,10 +63,11 @@ def summarise(rows, n_classes, criterion):
         return [float(share) for share in shares], float(impurity)
     mean = sum(w * Fraction(y) for y, w in rows) / total
     variance = sum(w * (Fraction(y) - mean) ** 2 for y, w in rows) / total
-    if criterion == "poisson":
+    if criterion in ("poisson", "absolute_error"):
         column = [[0.0] * len(rows)]
         problem = naive.read_problem(column, [y for y, _ in rows], [float(w) for _, w in rows], criterion=criterion)
-        return float(mean), naive.impurity(problem, naive.add_up(problem, list(range(len(rows)))))
+        sums = naive.add_up(problem, list(range(len(rows))))
+        return float(naive.mean(problem, sums)), float(naive.impurity(problem, sums))
     return float(mean), math.sqrt(variance) if criterion == "sdr" else float(variance)
 
 
