@@ -1,7 +1,8 @@
 """How fast are forests? 100 trees of full depth, default settings, one thread unless said otherwise.
 
 - fit: against scikit-learn's random forest and extra-trees, judged by CPU time; categories are given to ours as
-  they are and to the peer as numbers (`--trees` sets how many trees the peer grows: its time is scaled up to 100).
+  they are and to the peer as numbers, then to both as numbers: searches of subsets and of thresholds are not like with
+  like (`--trees` sets how many trees the peer grows: its time is scaled up to 100).
   In extra-trees the peer counts features that do not vary in a node among those it draws, ours, as Geurts et al. have
   it, do not: ours try more tests. "every feature" lets both sides try the same number, all that vary
 - peers: against YDF and ranger, where installed
@@ -33,7 +34,7 @@ from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from benchmarks.memory import STATUS, read_status
 from benchmarks.peers import find_peers, write_split
 from benchmarks.runner import Answer, Scale, Timing, alternate, in_seconds, measure, report, run_fresh
-from benchmarks.tables import Split, adult, all_splits, draw_numeric, housing, numeric, one_hot_splits
+from benchmarks.tables import Split, adult, all_splits, as_numbers, draw_numeric, housing, numeric, one_hot_splits
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 
 if TYPE_CHECKING:
@@ -356,7 +357,8 @@ def run(scale: Scale) -> list[Answer]:
             if at == 0 and kind is KINDS[0]:
                 ask_predict(answers, split, forests, scale)
             del forests
-    for split in one_hot_splits(scale):
+    coded = [as_numbers(split) for split in splits if split.coded is not None]
+    for split in (*coded, *one_hot_splits(scale)):
         for kind in KINDS:
             ask_fit(answers, split, kind, scale)
     ask_threads(answers, splits[0], scale)

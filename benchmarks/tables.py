@@ -233,6 +233,12 @@ def cover(scale: Scale) -> Split:
     return Split(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
+def as_numbers(split: Split) -> Split:
+    """A table with categories as a peer takes it that knows none, for both sides."""
+    X, X_test = split.of_peer
+    return split._replace(name=f"{split.name}, levels as numbers for both", X=X, X_test=X_test, coded=None)
+
+
 def one_hot_splits(scale: Scale) -> list[Split]:
     """Tables with a column of 0 and 1 for each level: two real ones, and a fifth of the drawn one."""
     found = one_hot(adult(scale)), one_hot(mushroom(scale)), cover(scale._replace(share=scale.share / 5.0))
