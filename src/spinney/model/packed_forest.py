@@ -72,9 +72,7 @@ class RowSums(NamedTuple):
         packed[HEAD_SIZE : HEAD_SIZE + self.width] = self.start.view(np.uint64)
 
 
-def sum_values(
-    forest: Forest, n_raw: int, n_trees: int, start: NDArray[np.float64], divisor: float = 1.0
-) -> RowSums:
+def sum_values(forest: Forest, n_raw: int, n_trees: int, start: NDArray[np.float64], divisor: float = 1.0) -> RowSums:
     """Sums of what leaves hold.
 
     Parameters

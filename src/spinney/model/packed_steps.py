@@ -41,7 +41,7 @@ class Columns(NamedTuple):
 def pays_for_ranks(sums: RowSums) -> bool:
     """Whether tests are thresholds of two branches, and there are steps enough to pay for the ranks of the columns."""
     forest, n_nodes = sums.forest, sums.n_nodes
-    if len(forest.subsets) > 0 or n_nodes == 0:
+    if len(forest.subsets) > 0 or sums.n_trees < TREES:  # fewer are filled up to as many
         return False
     link = forest.hot[:n_nodes][~forest.is_leaf[:n_nodes], 1]
     n_columns = np.count_nonzero(np.bincount(feature_of_link(link), minlength=1))
@@ -121,7 +121,7 @@ def lay_columns(found: DistinctThresholds) -> Columns:
         cuts = found.cuts[first:last]
         top = max(len(cuts), FEWEST_SEGMENTS) - 1
         base, scale = spread_segments(cuts, top)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             place = (cuts - base) * scale
         place = np.where(place > 0.0, place, 0.0)
         segment = np.where(place < top, place, top).astype(np.int64)
