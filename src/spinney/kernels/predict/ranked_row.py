@@ -168,7 +168,7 @@ def descend(
 
 
 @inlined
-def add_share(leaf: np.uint64, packed: np.ndarray, cuts: np.ndarray, out: np.ndarray) -> None:
+def add_held_share(leaf: np.uint64, packed: np.ndarray, cuts: np.ndarray, out: np.ndarray) -> None:
     """Add a leaf's class, or its row of shares; see `lanes.add_leaf`."""
     place = held_by_step(packed[leaf], packed[PLACE_BITS])
     width = packed[WIDTH]
@@ -181,17 +181,17 @@ def add_share(leaf: np.uint64, packed: np.ndarray, cuts: np.ndarray, out: np.nda
 
 
 @inlined
-def add_shares(leaves: tuple[np.uint64, ...], packed: np.ndarray, cuts: np.ndarray, out: np.ndarray) -> None:
+def add_held_shares(leaves: tuple[np.uint64, ...], packed: np.ndarray, cuts: np.ndarray, out: np.ndarray) -> None:
     """Add what eight leaves say of classes."""
     a, b, c, d, e, f, g, h = leaves
-    add_share(a, packed, cuts, out)
-    add_share(b, packed, cuts, out)
-    add_share(c, packed, cuts, out)
-    add_share(d, packed, cuts, out)
-    add_share(e, packed, cuts, out)
-    add_share(f, packed, cuts, out)
-    add_share(g, packed, cuts, out)
-    add_share(h, packed, cuts, out)
+    add_held_share(a, packed, cuts, out)
+    add_held_share(b, packed, cuts, out)
+    add_held_share(c, packed, cuts, out)
+    add_held_share(d, packed, cuts, out)
+    add_held_share(e, packed, cuts, out)
+    add_held_share(f, packed, cuts, out)
+    add_held_share(g, packed, cuts, out)
+    add_held_share(h, packed, cuts, out)
 
 
 @inlined
@@ -201,7 +201,7 @@ def value_of(leaf: np.uint64, packed: np.ndarray, cuts: np.ndarray, said: np.uin
 
 
 @inlined
-def sum_values(
+def sum_held_values(
     total: float, leaves: tuple[np.uint64, ...], packed: np.ndarray, cuts: np.ndarray, said: np.uint64, bits: np.uint64
 ) -> float:
     """A sum and what eight leaves say, added in their order."""
@@ -218,26 +218,26 @@ def sum_values(
 
 
 @inlined
-def add_value(leaf: np.uint64, at: np.uint64, packed: np.ndarray, cuts: np.ndarray, out: np.ndarray) -> np.uint64:
+def add_held_value(leaf: np.uint64, at: np.uint64, packed: np.ndarray, cuts: np.ndarray, out: np.ndarray) -> np.uint64:
     """Add a leaf's value to sum `at`; return which sum the next tree adds to."""
     out[at] += value_of(leaf, packed, cuts, packed[AT_SAID], packed[PLACE_BITS])
     return at + ONE if at + ONE < packed[WIDTH] else NONE
 
 
 @inlined
-def add_values(
+def add_held_values(
     leaves: tuple[np.uint64, ...], at: np.uint64, packed: np.ndarray, cuts: np.ndarray, out: np.ndarray
 ) -> np.uint64:
     """Add what eight leaves say to sums by turns, from sum `at` on; return the next."""
     a, b, c, d, e, f, g, h = leaves
-    at = add_value(a, at, packed, cuts, out)
-    at = add_value(b, at, packed, cuts, out)
-    at = add_value(c, at, packed, cuts, out)
-    at = add_value(d, at, packed, cuts, out)
-    at = add_value(e, at, packed, cuts, out)
-    at = add_value(f, at, packed, cuts, out)
-    at = add_value(g, at, packed, cuts, out)
-    return add_value(h, at, packed, cuts, out)
+    at = add_held_value(a, at, packed, cuts, out)
+    at = add_held_value(b, at, packed, cuts, out)
+    at = add_held_value(c, at, packed, cuts, out)
+    at = add_held_value(d, at, packed, cuts, out)
+    at = add_held_value(e, at, packed, cuts, out)
+    at = add_held_value(f, at, packed, cuts, out)
+    at = add_held_value(g, at, packed, cuts, out)
+    return add_held_value(h, at, packed, cuts, out)
 
 
 @door
@@ -265,14 +265,14 @@ def add_ranked(
     for t in range(0, np.int64(packed[N_TREES]), TREES):
         left, right = descend(np.uint64(HEAD_SIZE + width + t), packed, ranks, first, bits)
         if is_single:
-            total = sum_values(total, left, packed, cuts, said, bits)
-            total = sum_values(total, right, packed, cuts, said, bits)
+            total = sum_held_values(total, left, packed, cuts, said, bits)
+            total = sum_held_values(total, right, packed, cuts, said, bits)
         elif has_shares:
-            add_shares(left, packed, cuts, out)
-            add_shares(right, packed, cuts, out)
+            add_held_shares(left, packed, cuts, out)
+            add_held_shares(right, packed, cuts, out)
         else:
-            at = add_values(left, at, packed, cuts, out)
-            at = add_values(right, at, packed, cuts, out)
+            at = add_held_values(left, at, packed, cuts, out)
+            at = add_held_values(right, at, packed, cuts, out)
     if is_single:
         out[0] = total
     for k in range(width):
