@@ -104,11 +104,9 @@ def ask_peer(shape: Shape, ours: Engine, peer: Engine, values: NDArray[Any], n_t
 
 def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any], repeats: int) -> None:
     """One row after another: the predictor, the kernel alone, and the estimator's `predict`."""
-    from spinney._jit import load_compiled
-
     predictor = model.predictor()
-    packed, add_up = predictor.pack(), load_compiled().predict.one_row.add_up
-    out = np.empty(int(packed[1]))
+    add_up, packed, n_cells, _ = predictor._one_row  # noqa: SLF001, what it is made of
+    out = np.empty(n_cells)
     for dtype in (np.float32, np.float64):
         values = np.ascontiguousarray(rows[:ONE_ROWS], dtype)
         for call in (predictor, lambda row: add_up(packed, row, out)):

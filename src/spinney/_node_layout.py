@@ -104,3 +104,13 @@ def kind_of_link(link: Words) -> Whole:
 def pack_step(child: NDArray[Any], rank: NDArray[Any], place: NDArray[Any]) -> Words:
     """Steps of nodes, for values that are ranks; of leaves, whose rank is MOST_RANKS, each to itself."""
     return cast("Words", _layout.pack_step(child, rank, place))
+
+
+def pack_row_step(child: NDArray[Any], held: NDArray[Any], place: NDArray[Any], bits: int) -> Words:
+    """Steps of nodes for one row: `most_held` less the rank, or what leaves hold; a place of so many bits."""
+    return cast("Words", _layout.pack_row_step(child, held, place, bits))
+
+
+def most_held(bits: int) -> int:
+    """The largest number that a step for one row holds besides a place of so many bits."""
+    return int(_layout.most_held(np.uint64(bits)))

@@ -157,4 +157,10 @@ SHAP_POINTS = 8  # of a quadrature that are held at once
 
 # the head of a forest as one array (uint64); see `kernels.predict.one_row`
 N_TREES, WIDTH, N_FEATURES, HAS_SHARES, MOST_STEPS = range(5)
-HEAD_SIZE = 5
+N_CELLS = 5  # of what a kernel writes: the sums, then scratch
+DIVISOR = 6  # of the sums, the bits of a float64
+PLACE_BITS = 7  # of a step; 0: nodes have links. From here on, see `kernels.predict.ranked_row`
+N_COLUMNS, AT_COLUMNS, AT_SAID = range(8, 11)
+HEAD_SIZE = 11
+COLUMN_WORDS = 8
+TREES = 16  # that one row goes down together

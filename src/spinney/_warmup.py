@@ -165,10 +165,12 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     import numpy as np
 
     from spinney import _jit
+    from spinney._types import N_CELLS
     from spinney.estimators.adaboost import AdaBoostClassifier
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.estimators.ranker import GradientBoostingRanker
-    from spinney.model.packed_forest import pack_values
+    from spinney.model.packed_forest import pack_links, sum_values
+    from spinney.model.packed_steps import pack_steps
     from spinney.tree.predict import FEWEST_TREES
 
     whole: dict[str, Any] = {"subsample": 1.0, "max_features": None}  # nothing is drawn
@@ -189,10 +191,14 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
                 threaded.fit(tall, tall[:, :2])  # one tree for two outputs
     few = {"n_estimators": FEWEST_TREES, "min_samples_leaf": 1, **whole}
     numeric = GradientBoostingRegressor(**few).fit(tall, tall[:, 0])
-    packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
+    sums = sum_values(numeric.forest_, 1, 1, np.zeros(1))
+    links, steps = pack_links(sums), pack_steps(sums)
+    assert steps is not None
+    k = _jit.load_compiled().predict
     for values in (tall[:64], tall[:64].astype(np.float32)):  # rows and trees enough for bits
         numeric.predict(values)
-        _jit.load_compiled().predict.one_row.add_up(packed, values[0], np.zeros(1))
+        k.one_row.add_up(links, values[0], np.zeros(1))
+        k.ranked_row.add_ranked(steps, values[0], np.zeros(int(steps[N_CELLS])))
         _score(numeric.forest_, values)
     GradientBoostingRegressor(**few).fit(tall, tall[:, :2]).predict(tall[:64])
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin

@@ -11,10 +11,18 @@ from spinney import RandomForestClassifier, _jit
 from spinney._types import HEAD_SIZE, LANES, THRESHOLD
 from spinney.model import packed_forest as packing
 from spinney.model.boosted_scores import add_rounds
-from spinney.model.packed_forest import pack_shares, pack_values
+from spinney.model.packed_forest import pack_links, sum_shares, sum_values
 from spinney.tree.forest import join_trees
 from spinney.tree.predict import add_votes, find_all_leaves
 from spinney.tree.structure import Tree
+
+
+def pack_values(forest, n_raw, n_trees, start):
+    return pack_links(sum_values(forest, n_raw, n_trees, start))
+
+
+def pack_shares(forest, n_trees):
+    return pack_links(sum_shares(forest, n_trees))
 
 
 def plain_leaf(tree, row):

@@ -11,6 +11,7 @@
 | `base_predictor.py` | `Predictor`: from a row, or a table of them, to an answer |
 | `predictors.py` | its four kinds: a tree, votes, rounds, weighted members |
 | `packed_forest.py` | a forest as one array, for one row at a time |
+| `packed_steps.py` | the same of thresholds, for a row whose values are ranks |
 | `forest_votes.py` | votes of trees, added up |
 | `weighted_votes.py` | votes that have weights, and weighted medians |
 | `boosted_scores.py` | raw scores, added up over rounds |

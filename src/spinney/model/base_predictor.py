@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._cached import once
 from spinney._jit import kernels
+from spinney._types import N_CELLS
+from spinney.model.packed_forest import RowSums, pack_links
+from spinney.model.packed_steps import pack_steps, pays_for_ranks
 from spinney.table.columns import match_names, open_columns
 from spinney.table.records import RecordReader
 from spinney.table.schema import Schema, encode
@@ -24,6 +27,15 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class OneRow(NamedTuple):
+    """How one row is added up: `add_up(packed, x, out)`."""
+
+    add_up: Any
+    packed: NDArray[np.uint64]
+    n_cells: int  # of out
+    width: int  # of the sums, which are the first of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,8 +137,8 @@ class Predictor:
 
     # --- one row ---
 
-    def pack(self) -> NDArray[np.uint64] | None:
-        """The trees as `kernels.predict.one_row` reads them; None where they are not sums of what trees say."""
+    def row_sums(self) -> RowSums | None:
+        """The sums over trees that answer one row; None where it is not answered by such."""
         return None
 
     def finish(self, out: NDArray[np.float64]) -> Any:
@@ -134,14 +146,18 @@ class Predictor:
         raise NotImplementedError
 
     @once
-    def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None, int]:
-        """The kernel and what it reads; how many sums a row has.
+    def _one_row(self) -> OneRow | None:
+        """The kernel for one row and what it reads; None: there are no sums.
 
         Made at the first single row: tables do not need it, and it is memory of this process alone.
         """
-        packed = self.pack()
-        add_up = None if packed is None else kernels(math.inf).predict.one_row.add_up
-        return add_up, packed, self._width
+        sums = self.row_sums()
+        if sums is None:
+            return None
+        k = kernels(math.inf).predict
+        steps = pack_steps(sums) if pays_for_ranks(sums) else None
+        add_up, packed = (k.one_row.add_up, pack_links(sums)) if steps is None else (k.ranked_row.add_ranked, steps)
+        return OneRow(add_up, packed, int(packed[N_CELLS]), sums.width)
 
     @once
     def _shape(self) -> tuple[int]:
@@ -158,11 +174,6 @@ class Predictor:
     def _n_levels(self) -> NDArray[np.float64]:
         """How many levels each column of categories has."""
         return np.array([len(levels) for levels in self.schema.levels if levels is not None], np.float64)
-
-    @once
-    def _width(self) -> int:
-        """How many sums there are for a row."""
-        return max(self.n_classes, 1)
 
     def __call__(self, x: Any) -> Any:
         """Answer for one row by name, or for values.
@@ -185,20 +196,21 @@ class Predictor:
             if isinstance(x, Mapping):
                 return self._answer_row(self._read_record(x))
             x = self.encode(x) if is_records(x) else read_floats(x)
-        if x.ndim == 2 and x.shape[1] == self.n_features:
-            return self.answer(x if self._level_columns is None else self._know_levels(x))
-        if x.shape != self._shape:
+        if x.shape == self._shape:
+            return self._answer_row(x if self._level_columns is None else self._know_levels(x))
+        if x.ndim != 2 or x.shape[1] != self.n_features:
             raise ValueError(f"x has shape {x.shape}: a row has {self.n_features} values")
-        return self._answer_row(x if self._level_columns is None else self._know_levels(x))
+        return self.answer(x if self._level_columns is None else self._know_levels(x))
 
     def _answer_row(self, x: NDArray[Any]) -> Any:
         """Answer for the values of one row, of which every level is one."""
-        add_up, packed, width = self._one_row
-        if packed is None:
+        one_row = self._one_row
+        if one_row is None:
             return self.answer(x[None])[0]
-        out = np.empty(width)
+        add_up, packed, n_cells, width = one_row
+        out = np.empty(n_cells)
         add_up(packed, x, out)
-        return self.finish(out)
+        return self.finish(out[:width])
 
     @once
     def _records(self) -> RecordReader:

@@ -15,7 +15,7 @@ from spinney.ensemble.links import ANY, LINKS, choose_class, respond, respond_on
 from spinney.model.base_predictor import Predictor
 from spinney.model.boosted_scores import add_rounds, begin_raw, count_raw, sum_gains, trees_per_round
 from spinney.model.forest_votes import lower_values, mean_answers, run_blocks, sum_votes, tree_predictions
-from spinney.model.packed_forest import pack_shares, pack_values
+from spinney.model.packed_forest import RowSums, sum_shares, sum_values
 from spinney.model.weighted_votes import (
     choose_by_votes,
     decide,
@@ -120,7 +120,7 @@ class TreePredictor(Predictor):
         """What the one tree says."""
         return self.answer(values)[None]
 
-    def pack(self) -> NDArray[np.uint64] | None:
+    def row_sums(self) -> RowSums | None:
         """As a forest of one, where a row takes one path to a plain leaf."""
         if not self.tree.is_binary or self.tree.linear is not None or self.smoothing is not None:
             return None
@@ -128,8 +128,8 @@ class TreePredictor(Predictor):
             return None
         forest = join_trees([self.tree])
         if self.n_classes > 1:
-            return pack_shares(forest, 1)
-        return pack_values(forest, 1, 1, np.full(1, -0.0))  # to which -0.0 can be added
+            return sum_shares(forest, 1)
+        return sum_values(forest, 1, 1, np.full(1, -0.0))  # to which -0.0 can be added
 
     def finish(self, out: NDArray[np.float64]) -> Any:
         """What the leaf says."""
@@ -194,19 +194,19 @@ class VotePredictor(Predictor):
         """What each tree says."""
         return tree_predictions(self.forest.hardened if self.is_hard else self.forest, values)
 
-    def pack(self) -> NDArray[np.uint64] | None:
+    def row_sums(self) -> RowSums | None:
         """Values, or shares."""
         if self.n_numbers > 1:
             return None
         if self.n_classes > 1:
-            return pack_shares(self.voting, len(self.forest))
-        return pack_values(self.voting, 1, len(self.forest), np.zeros(1))
+            return sum_shares(self.voting, len(self.forest), len(self.forest))
+        return sum_values(self.voting, 1, len(self.forest), np.zeros(1), len(self.forest))
 
     def finish(self, out: NDArray[np.float64]) -> Any:
-        """The mean."""
-        if self.n_classes:
-            return out / len(self.forest) if self.n_classes > 1 else np.ones(1)
-        return math.ldexp(float(out[0]) / len(self.forest), self.shift)
+        """The mean, which the kernel has divided already."""
+        if self.classes is None:
+            return math.ldexp(float(out[0]), self.shift)
+        return out if len(out) > 1 else np.ones(1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -337,15 +337,11 @@ class RoundPredictor(Predictor):
         """The raw score that each tree adds."""
         return np.ldexp(tree_predictions(self.used, values), self.exponent)
 
-    def pack(self) -> NDArray[np.uint64] | None:
+    def row_sums(self) -> RowSums | None:
         """Values that add up to raw scores, where leaves are plain."""
         if self.forest.linear is not None or self.forest.answers is not None:
             return None
-        return pack_values(self.forest, self.n_raw, self.n_rounds * self.n_raw, self.start)
-
-    @once
-    def _width(self) -> int:
-        return self.n_raw
+        return sum_values(self.forest, self.n_raw, self.n_rounds * self.n_raw, self.start)
 
     def finish(self, out: NDArray[np.float64]) -> Any:
         """The sums, through the link."""
@@ -407,15 +403,11 @@ class WeightedPredictor(Predictor):
         """What each tree says, without its weight."""
         return tree_predictions(self.forest, values)
 
-    def pack(self) -> NDArray[np.uint64] | None:
+    def row_sums(self) -> RowSums | None:
         """Two classes: trees that say their weight."""
         if self.n_classes != 2:
             return None
-        return pack_values(weigh_forest(self.forest, self.weights), 1, len(self.forest), np.zeros(1))
-
-    @once
-    def _width(self) -> int:
-        return 1
+        return sum_values(weigh_forest(self.forest, self.weights), 1, len(self.forest), np.zeros(1))
 
     @once
     def total(self) -> float:

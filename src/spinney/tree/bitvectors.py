@@ -52,6 +52,16 @@ class Thresholds(NamedTuple):
     ranks: NDArray[np.uint16]  # (n_nodes,): of the nodes' thresholds; meaningless for leaves
 
 
+class DistinctThresholds(NamedTuple):
+    """The distinct thresholds of each feature that is tested, and the nodes that have them."""
+
+    features: NDArray[np.int64]  # (n_columns,)
+    n_each: NDArray[np.int64]  # (n_columns,)
+    cuts: NDArray[Any]  # (n_cuts,): column by column, ascending
+    nodes: NDArray[np.int64]  # (n_tests,): in any order
+    ranks: NDArray[np.int64]  # (n_tests,): of the threshold of each of these nodes, in its column
+
+
 def can_be_bits(forest: Forest) -> bool:
     """Whether tests have two branches, not too many of a feature, and trees few of them and not too many levels."""
     if forest.most_leaves > MOST_LEAVES and not has_few_known_leaves(forest):
@@ -147,6 +157,19 @@ def rank_thresholds(forest: Forest, dtype: np.dtype[Any], nodes: slice = EVERY_N
     One that nothing known is above has the last rank, which only a missing value is above. A subset has no rank. nodes:
     those of some trees.
     """
+    found = distinct_thresholds(forest, dtype, nodes)
+    ranks = np.full(len(forest.hot[nodes]), MOST_THRESHOLDS, np.uint16)
+    ranks[found.nodes] = found.ranks
+    n_most = int(found.n_each.max(initial=1))
+    low = np.full((len(found.features), n_most + (1 << n_most.bit_length())), np.nan, dtype)
+    column = np.repeat(np.arange(len(found.features)), found.n_each)
+    rank = np.arange(len(column)) - np.repeat(np.cumsum(found.n_each) - found.n_each, found.n_each)
+    low[column, rank] = np.nextafter(found.cuts, dtype.type(np.inf)) + dtype.type(0.0)
+    return Thresholds(found.features, found.n_each, low, ranks)
+
+
+def distinct_thresholds(forest: Forest, dtype: np.dtype[Any], nodes: slice = EVERY_NODE) -> DistinctThresholds:
+    """The thresholds below infinity, ranked; those of float32 as `round_down` has them."""
     hot, is_leaf = forest.hot[nodes], forest.is_leaf[nodes]
     inner = np.flatnonzero(~is_leaf)
     cut: NDArray[Any] = np.ascontiguousarray(hot[inner, 0]).view(np.float64)
@@ -164,12 +187,7 @@ def rank_thresholds(forest: Forest, dtype: np.dtype[Any], nodes: slice = EVERY_N
     is_new[1:] = (cut[1:] != cut[:-1]) | (column[1:] != column[:-1])
     n_each = np.bincount(column[is_new], minlength=len(features))
     rank = np.cumsum(is_new) - 1 - (np.cumsum(n_each) - n_each)[column]
-    ranks = np.full(len(hot), MOST_THRESHOLDS, np.uint16)
-    ranks[inner] = rank
-    n_most = int(n_each.max(initial=1))
-    low = np.full((len(features), n_most + (1 << n_most.bit_length())), np.nan, dtype)
-    low[column[is_new], rank[is_new]] = np.nextafter(cut[is_new], dtype.type(np.inf)) + dtype.type(0.0)
-    return Thresholds(features, n_each, low, ranks)
+    return DistinctThresholds(features, n_each, cut[is_new], inner, rank)
 
 
 def order_thresholds(column: NDArray[np.int64], cut: NDArray[Any], n_columns: int) -> NDArray[np.intp]:

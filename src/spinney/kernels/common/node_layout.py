@@ -3,12 +3,15 @@
   test, 32 bits    feature (28) | missing branch (2) | kind (2)
   link, 64 bits    first child (32) | test (32)
   step, 64 bits    first child (32) | most ranks - rank of the threshold (16) | place of the value in a row (16)
+                   for one row: first child (32) | the same (32 - b), or what a leaf holds | place (b)
 
 A test stands in an integer of its own while a tree grows (int64) and in its arrays (uint32). A link is what prediction
 reads: the test and where it leads in one word. A leaf's link leads to itself and asks for a feature that no row has.
 
 A step is a threshold for values that are ranks, in the upper half of 32 bits: added to the word, one that is above the
-threshold carries into the child, so that the upper half is where the row goes (`predict/ranked.py`).
+threshold carries into the child, so that the upper half is where the row goes (`predict/ranked.py`). Where one row
+goes down all trees (`predict/ranked_row.py`), there are as many bits of a place as its columns need, and ranks have the
+rest; the place of a leaf is one whose rank is 0, so that the bits of the threshold are free to hold what it says.
 
 Functions of a link keep to unsigned words: mixing signed and unsigned 64-bit integers would make floats, and an index
 that may be negative costs a check. Interpreted, every function takes arrays as well.
@@ -38,6 +41,7 @@ TEST_WORD = np.uint64((1 << TEST_BITS) - 1)
 CHILD_SHIFT_WORD = np.uint64(TEST_BITS)
 RANK_SHIFT_WORD = np.uint64(16)
 PLACE_WORD = np.uint64(MOST_PLACES - 1)
+ONE_WORD = np.uint64(1)
 
 
 # --- Tests ---------------------------------------------------------------------------------------------------------
@@ -139,3 +143,27 @@ def place_of_step(step: np.uint64) -> np.uint64:
 def child_by_rank(step: np.uint64, lifted: np.uint32) -> np.uint64:
     """Where a value leads, by its lifted rank."""
     return (step + np.uint64(lifted)) >> CHILD_SHIFT_WORD
+
+
+@inlined
+def pack_row_step(child: int, held: int, place: int, bits: int) -> np.uint64:
+    """The step of a node for one row; held: `most_held` less the rank of its threshold, or what a leaf holds."""
+    return (np.uint64(child) << CHILD_SHIFT_WORD) | (np.uint64(held) << np.uint64(bits)) | np.uint64(place)
+
+
+@inlined
+def most_held(bits: np.uint64) -> np.uint64:
+    """The largest number that a step for one row holds besides a place of so many bits."""
+    return TEST_WORD >> bits
+
+
+@inlined
+def held_by_step(step: np.uint64, bits: np.uint64) -> np.uint64:
+    """What the leaf of a step for one row holds."""
+    return (step & TEST_WORD) >> bits
+
+
+@inlined
+def place_in_row(step: np.uint64, bits: np.uint64) -> np.uint64:
+    """Where the rank stands that a step for one row asks for."""
+    return step & ((ONE_WORD << bits) - ONE_WORD)

@@ -14,19 +14,22 @@ Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes
     symmetric        many      thresholds, the same at all nodes of a   SymmetricTrees, a depth asked of 1,024 rows
                                depth; no classes
     one_row          one       those of `lanes`                         one packed array, 8 trees at a time
+    ranked_row       one       those of `ranked`                        one packed array, 16 trees at a time
     any_tree         many      one tree: a branch for each level,       AnyTree, with a stack of open nodes
                                surrogates, rows in pieces
 
 `tree/predict.py` chooses: symmetric or bits where there are rows and trees enough, ranked where rows pay for its
 layout, else lanes; any_tree for a tree with other tests than these. `model/packed_forest.py` lays out the array of
-one_row, `tree/bitvectors.py` the bits, `tree/ranked.py` the steps, `tree/symmetric.py` the symmetric trees. All add up
-leaves in the order of the trees, so all give the same bits.
+one_row, `model/packed_steps.py` that of ranked_row, which `model/base_predictor.py` takes where there are trees enough;
+`tree/bitvectors.py` the bits, `tree/ranked.py` the steps, `tree/symmetric.py` the symmetric trees. All add up leaves in
+the order of the trees, so all give the same bits.
 
     Forest ──► PackedTrees ──────► lanes.find, lanes.vote ──┐
            ──► BitTrees, BinSegments ► bits.score ──────────┼──► leaves, sums of what they say
            ──► RankedTrees, BinSegments ► ranked.vote_ranked ┤
            ──► SymmetricTrees ──► symmetric.score_symmetric ─┤
-           ──► one array ─────────► one_row.add_up ─────────┘
+           ──► one array ─────────► one_row.add_up ─────────┤
+                                    ranked_row.add_ranked ──┘
     Tree   ──► AnyTree ───────────► any_tree.walk ──► leaf of a row, answers ──► linear.add_terms
 
 What else is asked of finished trees:
