@@ -22,6 +22,7 @@ from spinney._types import (
     LOW,
     MISSING,
     MONOTONE,
+    MOST_LEVELS,
     N_CODES,
     N_MISSING,
     NUMBER,
@@ -66,7 +67,6 @@ from .random_tests import (
 )
 from .scan_moments import scan_moments
 from .small_tests import (
-    MOST_LEVELS,
     NONE,
     ONE,
     collect_levels,

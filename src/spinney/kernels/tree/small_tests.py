@@ -34,7 +34,6 @@ from .flags import is_flag, load_flag
 
 NONE, ONE = np.uint64(0), np.uint64(1)
 LANE_BITS = np.uint64(PAIR_LANES - 1)
-MOST_LEVELS = 63  # of a category whose levels, and a bit for missing, fit one word
 
 
 @inlined
