@@ -171,10 +171,11 @@ def serves_bits(settings: Settings, family: int, features: NDArray[np.int64]) ->
 
 def make_bits(n_classes: int) -> RowBits:
     """Scratch memory for subtrees of few rows, as bits: see `RowBits`."""
-    order, targets, present, codes = np.zeros((4, PAIR_ROWS), np.uint64)
+    order, places, targets, present, codes = np.zeros((5, PAIR_ROWS), np.uint64)
     return RowBits(
         order=order,
         stack=np.zeros((5, PAIR_ROWS), np.int64),
+        places=places,
         targets=targets,
         members=np.zeros(n_classes, np.uint64),
         present=present,

@@ -262,6 +262,7 @@ class RowBits(NamedTuple):
 
     order: NDArray[np.uint64]  # (rows,): places of the rows, those of a node side by side
     stack: NDArray[np.int64]  # (5, rows): open nodes: number, depth, key, rows, features that do not vary
+    places: NDArray[np.uint64]  # (rows,): of the node at hand, and the last again
     targets: NDArray[np.uint64]  # (rows,): class of each place
     members: NDArray[np.uint64]  # (n_classes,): the rows of each class
     present: NDArray[np.uint64]  # (rows,): rows of the node, a word for each class that it has
@@ -524,9 +525,9 @@ class BitNode(NamedTuple):
     """A node of few rows, each a bit. Life: node; `finish_bits` makes it."""
 
     lo: int  # first row of the subtree
-    begin: np.uint64  # first place in its order
     n: np.uint64  # rows
-    rows: np.uint64  # the same as bits
+    n_places: np.uint64  # of RowBits.places
+    rows: np.uint64  # the rows as bits
     n_present: int  # classes, of three or more
     total: int  # rows of class 1, of two classes
     bound: float  # a score that no test can exceed

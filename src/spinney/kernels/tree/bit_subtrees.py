@@ -5,6 +5,7 @@ and its bit in every word: those of a node, of a class, of a test's left branch,
 branch has of a class is then a count of bits, and whether a branch is pure a comparison. Numbers, categories of up to
 MOST_LEVELS levels, flags and missing values are tested as `drawn_tests` does.
 
+    list_places     the places of a node, the last repeated up to a multiple of four: a bit that is set twice is set
     open_bits       the classes of the rows, once for all nodes below
     search_bits     the features of a node, one after the other, until enough of them vary or none can do better
     try_bits        the test of a feature: its values or levels are looked at once, its left branch becomes a word
@@ -61,7 +62,7 @@ from .search import CHILD_KEYS, DRAWS, TESTS
 from .small_subtrees import OPEN_DEPTH, OPEN_KEY, OPEN_NODE
 from .small_tests import draw_value, score_left_sums, score_squares
 
-NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
+NONE, ONE, THREE, FOUR, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(4), np.uint64(63)
 OPEN_ROWS, OPEN_CONSTANT = 3, 4  # rows of a stack of open nodes, behind those of small subtrees
 EVERY_LEVEL = ~NONE  # in the place of the number of a draw: all levels go left, for known stands against missing
 
@@ -81,6 +82,19 @@ def open_bits(lo: int, n: np.uint64, addends: np.ndarray, bits: RowBits) -> None
         members[c] = NONE
     for k in range(n):
         members[targets[k]] |= ONE << k
+
+
+@inlined
+def list_places(begin: np.uint64, n: np.uint64, bits: RowBits) -> np.uint64:
+    """List the places of n rows from position `begin` of the order on, and the last again; return how many.
+
+    They are a multiple of four, so that the ends of most loops can be predicted: half the nodes have up to four rows.
+    """
+    n_places = (n + THREE) & ~THREE
+    last = n - ONE
+    for k in range(n_places):
+        bits.places[k] = bits.order[begin + min(k, last)]
+    return n_places
 
 
 @inlined
@@ -202,7 +216,7 @@ def draw_cut(
     lowest = np.int64(1 << 16)
     highest = np.int64(0)
     for k in range(node.n):
-        code = np.int64(rows.codes[np.uint64(node.lo) + bits.order[node.begin + k], feature])
+        code = np.int64(rows.codes[np.uint64(node.lo) + bits.places[k], feature])
         lowest = min(lowest, code) if code > 0 else lowest
         highest = max(highest, code)
     _, threshold = draw_threshold(table.features, table.edges, np.int64(feature), lowest, highest, node.test_key)
@@ -215,7 +229,7 @@ def mark_missing(feature: np.uint64, node: BitNode, codes: np.ndarray, bits: Row
     first = np.uint64(node.lo)
     missing = NONE
     for k in range(node.n):
-        place = bits.order[node.begin + k]
+        place = bits.places[k]
         missing |= np.uint64(codes[first + place, feature] == 0) << place
     return missing
 
@@ -223,26 +237,26 @@ def mark_missing(feature: np.uint64, node: BitNode, codes: np.ndarray, bits: Row
 @inlined
 def load_known(feature: np.uint64, node: BitNode, rows: Rows, table: Table, bits: RowBits) -> tuple[float, float, bool]:
     """Copy the values of a number; return the lowest, the highest, and whether one is missing (NaN)."""
-    codes, edges, order, values = rows.codes, table.edges, bits.order, bits.values
+    codes, edges, places, values = rows.codes, table.edges, bits.places, bits.values
     first = np.uint64(node.lo)
-    begin = np.uint64(node.begin)
     before = np.uint64(table.features[OFFSET, feature])
     low = np.inf
     high = -np.inf
     least = ONE
-    for k in range(node.n):
-        code = np.uint64(codes[first + order[begin + k], feature])
-        least = min(least, code)
-        value = edges[LOW, before + max(code, ONE) - ONE]
-        values[k] = value
-        low = value if value < low else low
-        high = value if value > high else high
+    for four in range(NONE, node.n_places, FOUR):
+        for k in range(four, four + FOUR):
+            code = np.uint64(codes[first + places[k], feature])
+            least = min(least, code)
+            value = edges[LOW, before + max(code, ONE) - ONE]
+            values[k] = value
+            low = value if value < low else low
+            high = value if value > high else high
     if least != NONE:
         return low, high, False
     low = np.inf
     high = -np.inf
-    for k in range(node.n):
-        value = values[k] if codes[first + order[begin + k], feature] != 0 else np.nan
+    for k in range(node.n_places):
+        value = values[k] if codes[first + places[k], feature] != 0 else np.nan
         values[k] = value
         low = value if value < low else low
         high = value if value > high else high
@@ -270,8 +284,9 @@ def try_number(
     threshold = np.inf
     if low < high:
         threshold = draw_cut(feature, low, high, node, rows, table, bits)
-        for k in range(node.n):
-            left |= np.uint64(bits.values[k] <= threshold) << bits.order[node.begin + k]
+        for four in range(NONE, node.n_places, FOUR):
+            for k in range(four, four + FOUR):
+                left |= np.uint64(bits.values[k] <= threshold) << bits.places[k]
     if is_missing:
         missing = mark_missing(feature, node, rows.codes, bits)
     drawn = BitTest(np.int64(feature), left, np.int64(-1), threshold, NONE, 0.0)
@@ -289,14 +304,14 @@ def try_category(
     classes: ClassScratch | None,
 ) -> tuple[bool, BitTest]:
     """Part the levels of a category at random, and judge it; False if it does not vary."""
-    codes, order = rows.codes, bits.order
+    codes, places = rows.codes, bits.places
     first = np.uint64(node.lo)
-    begin = np.uint64(node.begin)
     seen = NONE
-    for k in range(node.n):
-        code = np.uint64(codes[first + order[begin + k], feature])
-        bits.codes[k] = code
-        seen |= ONE << code
+    for four in range(NONE, node.n_places, FOUR):
+        for k in range(four, four + FOUR):
+            code = np.uint64(codes[first + places[k], feature])
+            bits.codes[k] = code
+            seen |= ONE << code
     if seen & (seen - ONE) == NONE:
         return False, best
     missing = NONE
@@ -311,8 +326,9 @@ def try_category(
         while word & known == NONE or ~word & known == NONE:
             draw += ONE
             word = fold(draw_key, draw)
-        for k in range(node.n):
-            left |= ((word >> ((bits.codes[k] - ONE) & LAST_BIT)) & ONE) << order[begin + k]
+        for four in range(NONE, node.n_places, FOUR):
+            for k in range(four, four + FOUR):
+                left |= ((word >> ((bits.codes[k] - ONE) & LAST_BIT)) & ONE) << places[k]
         left &= ~missing
     drawn = BitTest(np.int64(feature), left, np.int64(-1), np.inf, draw, 0.0)
     return True, judge_bits(best, drawn, missing, node, bits, classes)
@@ -329,12 +345,12 @@ def try_flag(
     classes: ClassScratch | None,
 ) -> tuple[bool, BitTest]:
     """Judge the one test of a flag; False if it does not vary."""
-    words, order = rows.words, bits.order
+    words, places = rows.words, bits.places
     at, bit = word_of(np.int64(feature), rows), place_of_bit(np.int64(feature), rows)
     first = np.uint64(node.lo)
     is_set = NONE
     for k in range(node.n):
-        place = order[node.begin + k]
+        place = places[k]
         is_set |= ((words[first + place, at] >> bit) & ONE) << place
     if is_set in (NONE, node.rows):
         return False, best
@@ -499,7 +515,8 @@ def finish_bits(
         n_present, total = list_present(here, bits, scratch.classes)
         score, bound = score_rows(n, total, scratch.classes)
         nodes.score[number] = score
-        node = BitNode(lo, begin, n, here, n_present, total, bound, fold(key, TESTS))
+        n_places = list_places(begin, n, bits)
+        node = BitNode(lo, n, n_places, here, n_present, total, bound, fold(key, TESTS))
         chosen, constant = search_bits(
             np.uint64(stack[OPEN_CONSTANT, n_open]), fold(key, DRAWS), node, rows, table, settings, scratch, bits
         )

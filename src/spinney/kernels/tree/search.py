@@ -424,7 +424,7 @@ def open_node(
     state = frontier.state
     key = np.uint64(frontier.key[slot])
     is_packed, power = pack_node(lo, hi, n_present, rows.addends, scratch.classes, scratch.packed)
-    pad_addends(rows.addends, lo, hi, scratch.random, scratch.classes)
+    pad_addends(rows.addends, lo, hi, scratch.random, scratch.classes, scratch.bits)
     is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
     list_lo = state[LIST_LO] if is_covered else np.int64(-1)
     lower, upper = frontier.lower[slot], frontier.upper[slot]
