@@ -33,6 +33,7 @@ from spinney._types import (
 from spinney.kernels.common.structs import (
     Children,
     ClassScratch,
+    FourTests,
     Frontier,
     LevelScratch,
     MedianScratch,
@@ -181,6 +182,20 @@ def make_bits(n_classes: int) -> RowBits:
         present=present,
         codes=codes,
         values=np.zeros(PAIR_ROWS),
+    )
+
+
+def make_fours(n_rows: int, n_features: int, n_classes: int) -> FourTests:
+    """Scratch memory for random tests that are judged four at a time: see `FourTests`."""
+    scores, thresholds = np.zeros((2, n_features))
+    return FourTests(
+        words=np.zeros(min(n_rows, MAX_CODES), np.uint64),
+        counts=np.zeros(n_classes, np.uint64),
+        number=np.full(n_features, -1, np.int64),
+        scores=scores,
+        cuts=np.zeros(n_features, np.int64),
+        thresholds=thresholds,
+        draws=np.zeros(n_features, np.uint64),
     )
 
 

@@ -270,6 +270,21 @@ class RowBits(NamedTuple):
     values: NDArray[np.float64]  # (rows,): values of the number at hand
 
 
+class FourTests(NamedTuple):
+    """For random tests that are judged four at a time, see `tree.four_tests`; None: one after the other.
+
+    Life: node; kernels write.
+    """
+
+    words: NDArray[np.uint64]  # (n_rows, MAX_CODES at most): four counts of a row, 1 where it goes left
+    counts: NDArray[np.uint64]  # (n_classes,): the sums of these words
+    number: NDArray[np.int64]  # (n_features,): of the feature's test among those below; -1: none; -2: it does not vary
+    scores: NDArray[np.float64]  # here and below (n_features,): of both branches together
+    cuts: NDArray[np.int64]  # last code on the left
+    thresholds: NDArray[np.float64]  # of a number
+    draws: NDArray[np.uint64]  # number of the draw that has parted the levels of a category
+
+
 class RateScratch(NamedTuple):
     """For Poisson's deviance, see `tree.rates`; None: another criterion. Life: node; kernels write."""
 
@@ -404,6 +419,7 @@ class Scratch(NamedTuple):
     random: RandomScratch | None  # None: no random tests
     subtrees: SubtreeScratch | None  # None: small nodes are searched one by one, or as bits
     bits: RowBits | None  # None: small nodes are searched one by one, or in lanes
+    fours: FourTests | None  # None: random tests are judged one after the other
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
     rates: RateScratch | None  # None: not Poisson's deviance
     medians: MedianScratch | None  # None: not the absolute error
