@@ -104,7 +104,7 @@ def lowest_place(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def list_present(rows: np.uint64, bits: RowBits, classes: ClassScratch | None) -> tuple[int, int]:
+def list_class_rows(rows: np.uint64, bits: RowBits, classes: ClassScratch | None) -> tuple[int, int]:
     """List the rows of each class that a node has, of three or more; return how many, and the sum of their squares.
 
     Of two classes: 1, and how many rows are of class 1.
@@ -126,7 +126,7 @@ def list_present(rows: np.uint64, bits: RowBits, classes: ClassScratch | None) -
 
 @inlined
 def score_rows(n: np.uint64, total: int, classes: ClassScratch | None) -> tuple[float, float]:
-    """Score of a node, see `list_present`, and a score that no test can exceed."""
+    """Score of a node, see `list_class_rows`, and a score that no test can exceed."""
     s = np.float64(total)
     if classes is None:
         return s * s / np.float64(n), certain(s)
@@ -512,7 +512,7 @@ def finish_bits(
         here = np.uint64(stack[OPEN_ROWS, n_open])
         begin = np.uint64(nodes.begin[number] - lo)
         n = np.uint64(nodes.n_rows[number])
-        n_present, total = list_present(here, bits, scratch.classes)
+        n_present, total = list_class_rows(here, bits, scratch.classes)
         score, bound = score_rows(n, total, scratch.classes)
         nodes.score[number] = score
         n_places = list_places(begin, n, bits)
