@@ -57,8 +57,8 @@ from .flags import is_flag, sum_classes_unset, sum_unset
 from .given_sums import has_given
 from .random_tests import (
     complete_subset,
-    draw_any,
     draw_levels,
+    draw_test,
     draw_threshold,
     is_quick,
     judge_class_sums,
@@ -225,7 +225,7 @@ def draw_and_judge(
 ) -> tuple[DrawnTest, Candidate]:
     """Draw a test of a feature, and judge it if the feature varies."""
     if given is None:
-        drawn = draw_any(feature, node, rows, table, scratch, scratch.fours)
+        drawn = draw_test(feature, node, rows, table, scratch, scratch.bits)
         if drawn.n_bins == 0:
             return drawn, best
         return drawn, judge_test(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)

@@ -31,7 +31,7 @@ from .candidates import none_better
 from .drawn_tests import settle_drawn
 from .feature_order import constant_bit, draw_feature, restore_order
 from .flags import is_even, is_flag
-from .random_tests import draw_apart
+from .random_tests import draw_test
 from .small_tests import score_squares
 
 NONE, ONE, FOUR = np.uint64(0), np.uint64(1), np.uint64(4)
@@ -129,7 +129,7 @@ def draw_fours(
         if is_flag(feature, rows):
             n_tried += 1
             continue
-        drawn = draw_apart(feature, node, rows, table, scratch)
+        drawn = draw_test(feature, node, rows, table, scratch, scratch.bits)
         if drawn.n_bins == 0:
             fours.number[feature] = EVEN
             continue

@@ -48,7 +48,6 @@ from ..common.structs import (
     CodeSums,
     CutAtHand,
     DrawnTest,
-    FourTests,
     LevelScratch,
     MedianScratch,
     OpenNode,
@@ -190,22 +189,12 @@ def sum_missing(addends: np.ndarray, lo: int, n: int, column: np.ndarray, n_miss
     totals[Q_MISSING] = 0
     if n_missing == 0:
         return
-    first = np.uint64(lo)
-    none = np.int64(0)
-    total = none
-    weight = np.int64(n_missing)
-    square = none
     last = len(addends) - 1
-    for k in range(np.uint64(n)):
-        total += addends[TARGET, first + k] if column[k] == 0 else none
-    if last > 0:
-        weight = none
-        for k in range(np.uint64(n)):
-            weight += addends[WEIGHT, first + k] if column[k] == 0 else none
-            square += addends[last, first + k] if column[k] == 0 else none
-    totals[S_MISSING] = total
-    totals[W_MISSING] = weight
-    totals[Q_MISSING] = square
+    for k in range(n):
+        if column[k] == 0:
+            totals[S_MISSING] += addends[TARGET, lo + k]
+            totals[W_MISSING] += np.int64(1) if last == 0 else addends[WEIGHT, lo + k]
+            totals[Q_MISSING] += addends[last, lo + k] if last > 0 else np.int64(0)
 
 
 @inlined
@@ -557,19 +546,3 @@ def draw_test(
     elif n_bins == 2:
         cut, threshold = draw_threshold(features, edges, feature, lowest, highest, key)
     return DrawnTest(n_bins, cut, threshold, highest, n_missing, sign)
-
-
-@kernel
-def draw_apart(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> DrawnTest:
-    """The same where two functions draw tests: it is compiled once, and called."""
-    return draw_test(feature, node, rows, table, scratch, scratch.bits)
-
-
-@inlined
-def draw_any(
-    feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch, fours: FourTests | None
-) -> DrawnTest:
-    """Draw a test of a feature as `draw_test` does."""
-    if fours is None:
-        return draw_test(feature, node, rows, table, scratch, scratch.bits)
-    return draw_apart(feature, node, rows, table, scratch)
