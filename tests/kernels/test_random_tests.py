@@ -519,9 +519,11 @@ def test_small_subtrees_are_those_of_the_driver(n_classes, has_weights, max_feat
     kernels = _jit.interpreted() if is_interpreted else None
     used, ids = [], []
     if is_interpreted:
-        module = twin_module("small_subtrees")
-        finish_subtree = module.finish_subtree
-        monkeypatch.setattr(module, "finish_subtree", lambda *args: used.append(1) or finish_subtree(*args))
+        is_bits = n_classes is not None and not has_weights
+        module = twin_module("bit_subtrees" if is_bits else "small_subtrees")
+        name = "finish_bits" if is_bits else "finish_subtree"
+        finish_subtree = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args: used.append(1) or finish_subtree(*args))
     finish = Growth.finish
     monkeypatch.setattr(Growth, "finish", lambda growth: ids.append(growth.ids) or finish(growth))
     choices = {"max_depth": 7, "min_samples_split": 4}, {"max_bins": 40}, {"has_random_feature_order": True}
@@ -533,11 +535,61 @@ def test_small_subtrees_are_those_of_the_driver(n_classes, has_weights, max_feat
         n_used = len(used)
         with monkeypatch.context() as patch:
             patch.setattr("spinney.tree.grow.serves_subtrees", lambda *_: False)
+            patch.setattr("spinney.tree.grow.serves_bits", lambda *_: False)
             plain = grow_columns(columns, y, seed=3, **parameters)
         assert len(used) == n_used
         assert np.array_equal(ids[-2], ids[-1])  # rows of a leaf in the same order: some models keep them
         for name in ARRAYS:
             assert np.array_equal(getattr(quick, name), getattr(plain, name)), (choice, name)
+
+
+def draw_levels(n_rows, n_classes, share_missing, seed):
+    """Numbers and categories of 2, 9 and 63 levels, some of which few rows have, with missing values."""
+    generator = np.random.default_rng(seed)
+    columns = generator.normal(size=(6, n_rows))
+    n_levels = [0, 2, 0, 9, 63, 0]
+    for j, n in enumerate(n_levels):
+        if n:
+            columns[j] = np.minimum(generator.geometric(2.5 / n, n_rows), n) - 1
+    columns[5] = np.round(columns[5])
+    columns[generator.random(columns.shape) < share_missing] = np.nan
+    columns[2] = generator.normal(size=n_rows)  # one that lacks nothing
+    score = np.nan_to_num(columns[0]) + (np.nan_to_num(columns[3]) % 3) + generator.normal(size=n_rows)
+    y = np.digitize(score, np.linspace(-1, 3, n_classes + 1)[1:-1])
+    return columns, y, {"is_categorical": [n > 0 for n in n_levels], "n_levels": n_levels}
+
+
+@pytest.mark.parametrize("is_interpreted", [False, True])
+@pytest.mark.parametrize("share_missing", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_rows_as_bits_and_tests_by_fours_change_no_tree(n_classes, share_missing, is_interpreted, monkeypatch):
+    """Categories and missing values, in nodes of few rows and of many, are judged as the general search does."""
+    columns, y, kinds = draw_levels(200 if is_interpreted else 3000, n_classes, share_missing, 11)
+    kernels = _jit.interpreted() if is_interpreted else None
+    used, ids = [], []
+    if is_interpreted:
+        module = twin_module("search")
+        take_four = module.take_four
+        monkeypatch.setattr(module, "take_four", lambda *args: note(used, take_four(*args)))
+    finish = Growth.finish
+    monkeypatch.setattr(Growth, "finish", lambda growth: ids.append(growth.ids) or finish(growth))
+    for choice in ({"max_features": 2}, {"max_features": 3, "max_depth": 9, "min_samples_split": 3}, {"max_bins": 20}):
+        parameters = {"criterion": "gini", "n_classes": n_classes, "kernels": kernels, **kinds, **choice}
+        quick = grow_columns(columns, y, seed=3, **parameters)
+        with monkeypatch.context() as patch:
+            patch.setattr("spinney.tree.grow.serves_bits", lambda *_: False)
+            plain = grow_columns(columns, y, seed=3, **parameters)
+        assert np.array_equal(ids[-2], ids[-1])
+        for name in ARRAYS:
+            assert np.array_equal(getattr(quick, name), getattr(plain, name)), (choice, name)
+    if is_interpreted:
+        assert any(used) == (n_classes > 2)
+
+
+def note(seen, answer):
+    """Note whether a function had an answer, the first thing that it returns."""
+    seen.append(answer[0])
+    return answer
 
 
 def twin_module(name):

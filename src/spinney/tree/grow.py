@@ -74,7 +74,9 @@ from spinney.tree.workspace import (
     enlarge_nodes,
     make_addends,
     make_ahead,
+    make_bits,
     make_classes,
+    make_fours,
     make_frontier,
     make_levels,
     make_medians,
@@ -82,6 +84,7 @@ from spinney.tree.workspace import (
     make_packed,
     make_random,
     make_subtrees,
+    serves_bits,
     serves_subtrees,
 )
 
@@ -177,8 +180,10 @@ class Growth(Driven):
             self.settings = make_settings(
                 params, target, weights, self.units, self.traits, n_rows, is_light=self.is_light
             )
+        self.has_bits = serves_bits(self.settings, target.family, self.features)
         self.has_subtrees = (
-            not self.traits.has_categories
+            not self.has_bits
+            and not self.traits.has_categories
             and self.packing.n_coded == self.traits.n_features
             and serves_subtrees(self.settings, target.family, self.features)
         )
@@ -225,6 +230,7 @@ class Growth(Driven):
         is_alike &= (settings.most_listed > 0) == (held.most_listed > 0)
         is_alike &= settings.most_listed <= like.lists.keys.shape[1]
         is_alike &= self.has_subtrees == (like.scratch.subtrees is not None)
+        is_alike &= self.has_bits == (like.scratch.bits is not None)
         if n_rows > like.n_held or not is_alike or like.is_special:
             return False
         self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
@@ -287,6 +293,8 @@ class Growth(Driven):
             packed=make_packed(n_rows) if self.settings.is_packed else None,
             random=random,
             subtrees=make_subtrees(n_features, len(self.addends), n_classes) if self.has_subtrees else None,
+            bits=make_bits(n_classes) if self.has_bits else None,
+            fours=make_fours(n_rows, n_features, n_classes) if self.has_bits and not is_moments else None,
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
             medians=medians,

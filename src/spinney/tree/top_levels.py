@@ -137,7 +137,8 @@ class TopGrowth(Growth):
         scratch = super().make_scratch(n_rows)
         most = int(self.features[N_CODES].max(initial=1)) + 1
         random = None if scratch.random is None else make_random(most)
-        return scratch._replace(histogram=np.zeros(most * max(self.width, 4), SUM), random=random, subtrees=None)
+        histogram = np.zeros(most * max(self.width, 4), SUM)
+        return scratch._replace(histogram=histogram, random=random, subtrees=None, bits=None, fours=None)
 
     def add_node(self, node: TopNode) -> None:
         """Take a node, and say what becomes of it."""

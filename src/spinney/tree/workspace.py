@@ -20,6 +20,7 @@ from spinney._types import (
     LEARNED,
     MAX_CODES,
     MOST_BRANCHES,
+    MOST_LEVELS,
     MOST_SQUARED,
     N_CODES,
     N_FREE,
@@ -32,12 +33,14 @@ from spinney._types import (
 from spinney.kernels.common.structs import (
     Children,
     ClassScratch,
+    FourTests,
     Frontier,
     LevelScratch,
     MedianScratch,
     Nodes,
     PackedScratch,
     RandomScratch,
+    RowBits,
     Settings,
     SubsetScratch,
     SubtreeScratch,
@@ -156,6 +159,43 @@ def make_subtrees(n_features: int, n_addends: int, n_classes: int) -> SubtreeScr
         thresholds=thresholds,
         scores=scores,
         members=np.zeros(n_classes, np.uint64),
+    )
+
+
+def serves_bits(settings: Settings, family: int, features: NDArray[np.int64]) -> bool:
+    """Whether rows of such subtrees are bits: the same of classes, unit weights, and categories of few levels."""
+    n_levels = np.max(features[N_CODES], where=features[IS_CATEGORICAL] != 0, initial=0)
+    is_quick = (settings.is_plain and settings.is_class) or (family == CLASSES and settings.criterion == GINI)
+    is_free = max(settings.min_samples_leaf, settings.min_weight_leaf) <= 1 and settings.is_unit
+    return serves_subtrees(settings, family, features) and is_quick and is_free and bool(n_levels <= MOST_LEVELS)
+
+
+def make_bits(n_classes: int) -> RowBits:
+    """Scratch memory for subtrees of few rows, as bits: see `RowBits`."""
+    order, places, targets, present, codes = np.zeros((5, PAIR_ROWS), np.uint64)
+    return RowBits(
+        order=order,
+        stack=np.zeros((5, PAIR_ROWS), np.int64),
+        places=places,
+        targets=targets,
+        members=np.zeros(n_classes, np.uint64),
+        present=present,
+        codes=codes,
+        values=np.zeros(PAIR_ROWS),
+    )
+
+
+def make_fours(n_rows: int, n_features: int, n_classes: int) -> FourTests:
+    """Scratch memory for random tests that are judged four at a time: see `FourTests`."""
+    scores, thresholds = np.zeros((2, n_features))
+    return FourTests(
+        words=np.zeros(min(n_rows, MAX_CODES), np.uint64),
+        counts=np.zeros(n_classes, np.uint64),
+        number=np.full(n_features, -1, np.int64),
+        scores=scores,
+        cuts=np.zeros(n_features, np.int64),
+        thresholds=thresholds,
+        draws=np.zeros(n_features, np.uint64),
     )
 
 

@@ -181,5 +181,6 @@ def best_possible(
     for i in range(lo, hi):
         w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
         target = np.float64(addends[TARGET, i] - centre * w)
-        score += target * target / np.float64(w)
+        square = target * target
+        score += square if w == 1 else square / np.float64(w)
     return score

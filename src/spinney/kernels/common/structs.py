@@ -253,6 +253,38 @@ class SubtreeScratch(NamedTuple):
     members: NDArray[np.uint64]  # (n_classes,): the rows of the node that have a class, as bits
 
 
+class RowBits(NamedTuple):
+    """For subtrees of few rows of classes, see `tree.bit_subtrees`; None: nodes go through the queue, or another way.
+
+    Their rows are PAIR_ROWS at most, each a bit of a word. All but the values and levels of a feature, and what the
+    node at hand has of the classes, last as long as the subtree. Life: node; kernels write.
+    """
+
+    order: NDArray[np.uint64]  # (rows,): places of the rows, those of a node side by side
+    stack: NDArray[np.int64]  # (5, rows): open nodes: number, depth, key, rows, features that do not vary
+    places: NDArray[np.uint64]  # (rows,): of the node at hand, and the last again
+    targets: NDArray[np.uint64]  # (rows,): class of each place
+    members: NDArray[np.uint64]  # (n_classes,): the rows of each class
+    present: NDArray[np.uint64]  # (rows,): rows of the node, a word for each class that it has
+    codes: NDArray[np.uint64]  # (rows,): levels of the category at hand
+    values: NDArray[np.float64]  # (rows,): values of the number at hand
+
+
+class FourTests(NamedTuple):
+    """For random tests that are judged four at a time, see `tree.four_tests`; None: one after the other.
+
+    Life: node; kernels write.
+    """
+
+    words: NDArray[np.uint64]  # (n_rows, MAX_CODES at most): four counts of a row, 1 where it goes left
+    counts: NDArray[np.uint64]  # (n_classes,): the sums of these words
+    number: NDArray[np.int64]  # (n_features,): of the feature's test among those below; -1: none; -2: it does not vary
+    scores: NDArray[np.float64]  # here and below (n_features,): of both branches together
+    cuts: NDArray[np.int64]  # last code on the left
+    thresholds: NDArray[np.float64]  # of a number
+    draws: NDArray[np.uint64]  # number of the draw that has parted the levels of a category
+
+
 class RateScratch(NamedTuple):
     """For Poisson's deviance, see `tree.rates`; None: another criterion. Life: node; kernels write."""
 
@@ -385,7 +417,9 @@ class Scratch(NamedTuple):
     levels: LevelScratch | None  # None: no categories
     packed: PackedScratch | None  # None: addends are not packed
     random: RandomScratch | None  # None: no random tests
-    subtrees: SubtreeScratch | None  # None: small nodes are searched one by one
+    subtrees: SubtreeScratch | None  # None: small nodes are searched one by one, or as bits
+    bits: RowBits | None  # None: small nodes are searched one by one, or in lanes
+    fours: FourTests | None  # None: random tests are judged one after the other
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
     rates: RateScratch | None  # None: not Poisson's deviance
     medians: MedianScratch | None  # None: not the absolute error
@@ -500,6 +534,30 @@ class SmallTest(NamedTuple):
     feature: int  # -1: none varies
     side: np.uint64  # a bit for each row of the node, set if it goes left
     threshold: float
+    score: float  # of both branches together
+
+
+class BitNode(NamedTuple):
+    """A node of few rows, each a bit. Life: node; `finish_bits` makes it."""
+
+    lo: int  # first row of the subtree
+    n: np.uint64  # rows
+    n_places: np.uint64  # of RowBits.places
+    rows: np.uint64  # the rows as bits
+    n_present: int  # classes, of three or more
+    total: int  # rows of class 1, of two classes
+    bound: float  # a score that no test can exceed
+    test_key: np.uint64  # of the tests that are drawn
+
+
+class BitTest(NamedTuple):
+    """A test of a node of few rows. Life: node; kernels make it."""
+
+    feature: int  # -1: none varies
+    left: np.uint64  # rows that go left
+    missing: int  # branch of those without a value; -1: there are none
+    threshold: float  # of a number
+    draw: np.uint64  # number of the draw that parted the levels of a category; all bits: every level goes left
     score: float  # of both branches together
 
 

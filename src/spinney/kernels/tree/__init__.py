@@ -34,7 +34,9 @@ Files
   random_tests       one drawn test per feature
   small_tests        the same in nodes of few rows
   small_subtrees     all below a node of few rows, of numbers without a missing value, in one go
-  drawn_tests        the same by rows, or by sums in their place
+  bit_subtrees       the same of classes, rows being bits of a word: categories and missing values too
+  drawn_tests        one drawn test per feature, judged by rows, or by sums in their place
+  four_tests         such tests of a large node of three classes or more, judged four at a time
   feature_order      the order in which a node tries its features, and their codes side by side
   flags              features of two values, which are bits of a row
   gain_ratio         gain ratio in the place of gain
@@ -51,7 +53,8 @@ Who calls whom
   tree/grow.py                          memory, units, settings; enlarges arrays when the driver asks for room
     └ driver.grow                       pops open nodes until there are none
         ├ sorted_lists                  orders a subtree's rows once; splits the orders with the rows
-        ├ small_subtrees.grow_small     extra-trees: all below a node of few rows
+        ├ bit_subtrees.grow_bits        extra-trees of classes: all below a node of few rows
+        ├ small_subtrees.grow_small     extra-trees of numbers: the same
         ├ search.search                 one node: sums it up, tries its features
         │   ├ scan_two_classes          packed addends, no sorting           ┐
         │   ├ scan_many_classes         the same, three classes or more      │
@@ -60,7 +63,8 @@ Who calls whom
         │   ├ subsets                   categories                           │
         │   │   ├ level_means           of numbers                           │
         │   │   └ class_levels          of three classes or more             │
-        │   ├ random_tests              one drawn test per feature           ┘
+        │   ├ random_tests              one drawn test per feature           │
+        │   ├ four_tests                several of them, drawn before        ┘
         │   └ gain_ratio                chooses among the features' candidates
         └ driver.expand                 writes the test
             ├ partition                 moves the rows
@@ -80,7 +84,7 @@ Every function takes the structs of `common.structs` that it needs, in this orde
   settings               Settings: scalars of the fit
   nodes                  Nodes: the tree so far
   frontier               Frontier: slots of open nodes, their queue, the driver's counters
-  scratch                Scratch: memory without meaning between two nodes. Ten parts of it are None where the method
+  scratch                Scratch: memory without meaning between two nodes. Twelve parts of it are None where the method
                          does without: they select a variant of the driver at compile time
 
 Sums are integers (fixed point), so that no result depends on the order of rows. Where a scan looks at every row of

@@ -22,6 +22,7 @@ from spinney._types import (
     LOW,
     MISSING,
     MONOTONE,
+    MOST_LEVELS,
     N_CODES,
     N_MISSING,
     NUMBER,
@@ -45,6 +46,7 @@ from ..common.structs import (
     GivenSums,
     GivenTest,
     OpenNode,
+    RowBits,
     Rows,
     Scratch,
     Settings,
@@ -66,7 +68,6 @@ from .random_tests import (
 )
 from .scan_moments import scan_moments
 from .small_tests import (
-    MOST_LEVELS,
     NONE,
     ONE,
     collect_levels,
@@ -224,7 +225,7 @@ def draw_and_judge(
 ) -> tuple[DrawnTest, Candidate]:
     """Draw a test of a feature, and judge it if the feature varies."""
     if given is None:
-        drawn = draw_test(feature, node, rows, table, scratch)
+        drawn = draw_test(feature, node, rows, table, scratch, scratch.bits)
         if drawn.n_bins == 0:
             return drawn, best
         return drawn, judge_test(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)
@@ -266,9 +267,21 @@ def settle_drawn(
 
 @inlined
 def try_small_test(
-    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    bits: RowBits | None,
 ) -> tuple[bool, Candidate]:
-    """Draw and judge a test in a node of few rows; False where something is missing, or the draw needs the long way."""
+    """Draw and judge a test in a node of few rows; False where something is missing, or the draw needs the long way.
+
+    Where rows of few are bits, a small node comes here only if the tree lacks room for its subtree: it goes that way.
+    """
+    if bits is not None:
+        return False, best
     features, random = table.features, scratch.random
     lo, hi = node.lo, node.hi
     unknown = Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
@@ -352,7 +365,7 @@ def try_random_test(
     if is_settled:
         return found
     if not has_given(scratch.given):
-        is_settled, found = try_small_test(best, feature, node, rows, table, settings, scratch)
+        is_settled, found = try_small_test(best, feature, node, rows, table, settings, scratch, scratch.bits)
         if is_settled:
             return found
     drawn, found = draw_and_judge(best, feature, node, rows, table, settings, scratch, scratch.given)

@@ -58,6 +58,7 @@ from ..common.structs import (
     Table,
 )
 from ..common.sums import sum_moments, sum_weight
+from .bit_subtrees import grow_bits
 from .medians import branch_value
 from .partition import partition
 from .search import CHILD_KEYS, search
@@ -319,6 +320,16 @@ def is_full(settings: Settings, nodes: Nodes, state: np.ndarray, extra: ExtraScr
     return state[N_SURROGATES] + settings.max_surrogates > len(extra.kept.node)
 
 
+@inlined
+def grow_few(
+    slot: int, rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch
+) -> bool:
+    """Finish the subtree of the node in a slot if one of the ways for few rows serves it."""
+    if grow_bits(slot, rows, table, settings, nodes, frontier, scratch, scratch.bits):
+        return True
+    return grow_small(slot, rows, table, settings, nodes, frontier, scratch, scratch.subtrees)
+
+
 # --- The driver -----------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +370,7 @@ def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: F
         if is_full(settings, nodes, state, scratch.extra):
             return NEEDS_ROOM
         slot = pop(frontier, settings.order)
-        if grow_small(slot, rows, table, settings, nodes, frontier, scratch, scratch.subtrees):
+        if grow_few(slot, rows, table, settings, nodes, frontier, scratch):
             free_slot(frontier, slot)
             continue
         node = frontier.node[slot]

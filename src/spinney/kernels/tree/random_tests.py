@@ -52,6 +52,7 @@ from ..common.structs import (
     MedianScratch,
     OpenNode,
     OutputScratch,
+    RowBits,
     Rows,
     Scratch,
     Settings,
@@ -509,7 +510,9 @@ def send_all_left(n_levels: int, levels: LevelScratch | None) -> None:
 
 
 @inlined
-def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> DrawnTest:
+def draw_test(
+    feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch, bits: RowBits | None
+) -> DrawnTest:
     """Draw a test of a feature; the codes of the node's rows, or the marks of their levels, go to `column`."""
     features, edges = table.features, table.edges
     column = scratch.random.column
@@ -519,16 +522,17 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
     is_subset = features[IS_CATEGORICAL, feature] != 0
     cut = np.int64(0)
     threshold = np.inf
-    if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
-        n_steps = count_steps(hi - lo, scratch.classes)
-        low, high, is_missing = load_few(feature, lo, hi, n_steps, rows, table, scratch.random)
-        if not is_missing:
-            if low == high:
-                return DrawnTest(np.int64(0), cut, threshold, np.int64(0), np.int64(0), sign)
-            is_drawn, threshold = draw_value(low, high, key, features[NUMBER, feature])
-            if is_drawn:
-                cut = last_left(n_steps, threshold, column, scratch.random.values)
-                return DrawnTest(np.int64(2), cut, threshold, np.int64(0), np.int64(0), sign)
+    if bits is None:  # else small nodes seldom come here
+        if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
+            n_steps = count_steps(hi - lo, scratch.classes)
+            low, high, is_missing = load_few(feature, lo, hi, n_steps, rows, table, scratch.random)
+            if not is_missing:
+                if low == high:
+                    return DrawnTest(np.int64(0), cut, threshold, np.int64(0), np.int64(0), sign)
+                is_drawn, threshold = draw_value(low, high, key, features[NUMBER, feature])
+                if is_drawn:
+                    cut = last_left(n_steps, threshold, column, scratch.random.values)
+                    return DrawnTest(np.int64(2), cut, threshold, np.int64(0), np.int64(0), sign)
     lowest, highest, n_missing = load_many(feature, lo, hi, rows, column)
     if highest == 0 or (lowest == highest and n_missing == 0):
         return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)

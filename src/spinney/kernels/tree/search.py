@@ -13,9 +13,10 @@
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Ten structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
-`classes`, `levels`, `packed`, `random`, `subtrees` (of few rows), `extra` (the gain ratio and surrogates), `rates`
-(Poisson's deviance), `medians` (the absolute error), `outputs` (several) and `given` (sums of rows that are elsewhere).
+Twelve structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
+`classes`, `levels`, `packed`, `random`, `subtrees` and `bits` (of few rows), `fours` (random tests four at a time),
+`extra` (the gain ratio and surrogates), `rates` (Poisson's deviance), `medians` (the absolute error), `outputs`
+(several) and `given` (sums of rows that are elsewhere).
 Each is an argument of the function that asks.
 """
 
@@ -86,6 +87,7 @@ from .feature_order import (
     source_of,
 )
 from .flags import code_at, find_varying, is_even, is_flag, list_flag_bins, scan_packed_flag
+from .four_tests import draw_fours, forget_fours, take_four
 from .gain_ratio import pick_ratio, propose, split_information
 from .given_sums import has_given, is_lacking, list_node_bins, total_classes, total_moments
 from .medians import open_medians
@@ -261,6 +263,9 @@ def try_feature(
 ) -> Candidate:
     """The better of `best` and the best test of a feature; of a category the subset is left in `scratch.levels`."""
     if random is not None:
+        is_known, found = take_four(best, feature, node, table, scratch, scratch.fours)
+        if is_known:
+            return found
         return try_random_test(best, feature, node, rows, table, settings, scratch)
     return scan_feature(best, feature, node, rows, table, settings, scratch, scratch.medians)
 
@@ -424,7 +429,7 @@ def open_node(
     state = frontier.state
     key = np.uint64(frontier.key[slot])
     is_packed, power = pack_node(lo, hi, n_present, rows.addends, scratch.classes, scratch.packed)
-    pad_addends(rows.addends, lo, hi, scratch.random, scratch.classes)
+    pad_addends(rows.addends, lo, hi, scratch.random, scratch.classes, scratch.bits)
     is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
     list_lo = state[LIST_LO] if is_covered else np.int64(-1)
     lower, upper = frontier.lower[slot], frontier.upper[slot]
@@ -494,6 +499,7 @@ def search(
     has_fetched = is_fetched(lo, hi, rows, settings) and not has_given(scratch.given)
     if has_fetched:
         fetch_codes(lo, hi, constant, settings.n_try, draw_key, rows, permutation, places)
+    draw_fours(constant, draw_key, node, rows, table, settings, scratch, scratch.fours)
     # by ratio each feature proposes its test of largest gain; a last step searches that of largest ratio again
     for k in range(n_features + 1 if is_ratio else n_features):
         if control[CONTROL_STOP] != 0:
@@ -565,6 +571,7 @@ def search(
             write_test(slot, feature, kind, cut, missing if has_missing else -1, n_branches, cut_value, frontier)
     if has_fetched:
         forget_codes(rows)
+    forget_fours(hi - lo, scratch.fours)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
     frontier.constant[slot] = np.int64(constant)

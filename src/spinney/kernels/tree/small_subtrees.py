@@ -6,6 +6,7 @@ stay where they are; an *order* lists places so that those of a node are neighbo
     open_subtree    where nodes try most features, the values behind all codes, once for all nodes below
     pick_rows       places and addends of the node at hand
     find_extrema    lowest and highest value of all lanes, four side by side: less time than one after the other
+    split_two       two rows: the first feature that tells them apart
     list_tried      the features that vary, as many as are tried; else their values are loaded here, to lanes of theirs
     draw_tests      a threshold for each, by the keys of `search`
     score_four      four tests at a time: no jump depends on a score, and the sums of one do not wait for another's
@@ -153,16 +154,9 @@ def find_extrema(n: np.uint64, few: SubtreeScratch) -> None:
 
 @inlined
 def list_tried(
-    lo: int,
-    most: int,
-    draw_key: np.uint64,
-    n: np.uint64,
-    rows: Rows,
-    table: Table,
-    settings: Settings,
-    scratch: Scratch,
+    lo: int, draw_key: np.uint64, n: np.uint64, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> np.uint64:
-    """List the first `most` features that vary, in the order of the search, and their lanes; return how many."""
+    """List the first features that vary, as many as are tried, in the order of the search; return how many."""
     few, permutation, places = scratch.subtrees, scratch.permutation, scratch.places
     low, high = few.low, few.high
     n_features = np.int64(table.features.shape[1])
@@ -170,7 +164,7 @@ def list_tried(
     n_tried = NONE
     n_drawn = np.int64(0)
     for k in range(n_features):
-        if n_tried >= np.uint64(most):
+        if n_tried >= np.uint64(settings.n_try):
             break
         feature = np.uint64(k)
         if settings.is_shuffled:
@@ -357,12 +351,63 @@ def search_few(
     """The best test of the rows that were picked; its feature is -1 where none varies."""
     few = scratch.subtrees
     n = np.uint64(node.hi)
-    most = settings.n_try if n > TWO else np.int64(1)  # none is better than one that tells two rows apart
-    n_tried = list_tried(lo, most, draw_key, n, rows, table, settings, scratch)
+    n_tried = list_tried(lo, draw_key, n, rows, table, settings, scratch)
     draw_tests(lo, n_tried, node, rows, table, few)
     for first in range(NONE, n_tried, FOUR):
         score_four(first, node, few, scratch.totals, scratch.classes)
     return choose_test(n_tried, bound, n, few)
+
+
+@inlined
+def value_of(place: np.uint64, feature: np.uint64, lo: int, rows: Rows, table: Table) -> float:
+    """The value that the row at a place of the subtree has of a feature."""
+    code = np.uint64(rows.codes[np.uint64(lo) + place, feature])
+    return table.edges[LOW, np.uint64(table.features[OFFSET, feature]) - ONE + code]
+
+
+@inlined
+def score_pair(
+    side: np.uint64, node: OpenNode, few: SubtreeScratch, totals: np.ndarray, classes: ClassScratch | None
+) -> float:
+    """Score of a test that tells two rows apart."""
+    if classes is not None:
+        return score_side_classes(side, node, totals[W_ALL], few, classes.sums)
+    at = side >> ONE  # the one on the left
+    w_left = np.int64(1) if len(few.addends) == 1 else few.addends[WEIGHT, at]
+    return score_left_sums(few.addends[TARGET, at], w_left, node.centre, totals[W_ALL], totals[S_ALL])
+
+
+@inlined
+def split_two(
+    lo: int, draw_key: np.uint64, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> SmallTest:
+    """The first feature that tells two rows apart, in the order of the search: none is better."""
+    few, permutation, places = scratch.subtrees, scratch.permutation, scratch.places
+    n_features = np.int64(table.features.shape[1])
+    keeps = keeps_lanes(settings, n_features)
+    n_drawn = np.int64(0)
+    feature = NONE
+    a, b = 0.0, 0.0
+    for k in range(n_features):
+        feature = np.uint64(k)
+        if settings.is_shuffled:
+            feature = np.uint64(draw_feature(permutation, places, k, draw_key))
+            n_drawn += 1
+        if keeps:
+            a, b = few.values[few.at[0], feature], few.values[few.at[1], feature]
+        else:
+            a = value_of(few.places[0], feature, lo, rows, table)
+            b = value_of(few.places[1], feature, lo, rows, table)
+        if a != b:
+            break
+    restore_order(permutation, places, n_drawn)
+    if a == b:
+        return SmallTest(np.int64(-1), NONE, np.inf, NO_SCORE)
+    is_drawn, threshold = draw_value(min(a, b), max(a, b), node.test_key, table.features[NUMBER, feature])
+    if not is_drawn:
+        threshold = draw_between(feature, lo, node, rows, table, few)
+    side = np.uint64(a <= threshold) | (np.uint64(b <= threshold) << ONE)
+    return SmallTest(np.int64(feature), side, threshold, score_pair(side, node, few, scratch.totals, scratch.classes))
 
 
 # --- The subtree ------------------------------------------------------------------------------------------------------
@@ -380,7 +425,9 @@ def open_few(
     score, n_present, centre = sum_node(none, hi, picked, table, settings, scratch, scratch.classes, scratch.rates)
     list_members(n, n_present, few, scratch.classes)
     weight, total = totals[W_ALL], totals[S_ALL]
-    bound = best_possible(settings.criterion, settings.is_class, few.addends, none, hi, weight, total, centre)
+    bound = np.inf
+    if n > TWO:  # two rows are told apart, or not
+        bound = best_possible(settings.criterion, settings.is_class, few.addends, none, hi, weight, total, centre)
     test_key = fold(key, TESTS)
     node = OpenNode(none, hi, np.int64(-1), n_present, centre, none, False, -np.inf, np.inf, test_key, NONE)
     return node, score, certain(bound)
@@ -494,11 +541,14 @@ def finish_subtree(
         begin = np.uint64(nodes.begin[number] - lo)
         n = np.uint64(nodes.n_rows[number])
         pick_rows(lo, begin, n, keeps, rows.addends, few)
-        if keeps:
+        if keeps and n > TWO:
             find_extrema(n, few)
         node, score, bound = open_few(n, key, rows, table, settings, scratch)
         nodes.score[number] = score
-        chosen = search_few(lo, fold(key, DRAWS), bound, node, rows, table, settings, scratch)
+        if n > TWO:
+            chosen = search_few(lo, fold(key, DRAWS), bound, node, rows, table, settings, scratch)
+        else:
+            chosen = split_two(lo, fold(key, DRAWS), node, rows, table, settings, scratch)
         if chosen.feature < 0 or chosen.score - score < settings.min_gain:
             continue
         write_choice(number, chosen, n, table, nodes, frontier, scratch)

@@ -27,14 +27,13 @@ from spinney._types import (
 )
 
 from ..common.rng import fold, fraction
-from ..common.structs import Candidate, ClassScratch, LevelScratch, OpenNode, RandomScratch, Rows, Table
+from ..common.structs import Candidate, ClassScratch, LevelScratch, OpenNode, RandomScratch, RowBits, Rows, Table
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
 from .flags import is_flag, load_flag
 
 NONE, ONE = np.uint64(0), np.uint64(1)
 LANE_BITS = np.uint64(PAIR_LANES - 1)
-MOST_LEVELS = 63  # of a category whose levels, and a bit for missing, fit one word
 
 
 @inlined
@@ -53,10 +52,15 @@ def count_steps(n: int, classes: ClassScratch | None) -> np.uint64:
 
 @inlined
 def pad_addends(
-    addends: np.ndarray, lo: int, hi: int, random: RandomScratch | None, classes: ClassScratch | None
+    addends: np.ndarray,
+    lo: int,
+    hi: int,
+    random: RandomScratch | None,
+    classes: ClassScratch | None,
+    bits: RowBits | None,
 ) -> None:
     """Copy what the rows of a small node add, of numbers and two classes; rows behind the last add nothing."""
-    if random is None or classes is not None:
+    if random is None or classes is not None or bits is not None:
         return
     if hi - lo > PAIR_ROWS:
         return
