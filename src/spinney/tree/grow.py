@@ -284,7 +284,7 @@ class Growth(Driven):
             moves=np.empty((2, n_rows), ROW),
             classes=classes,
             levels=levels,
-            packed=make_packed(n_rows) if self.settings.is_packed else None,
+            packed=make_packed(n_rows, has_two=is_moments) if self.settings.is_packed else None,
             random=random,
             subtrees=make_subtrees(n_features, len(self.addends), n_classes) if self.has_subtrees else None,
             extra=self.make_extra(n_codes) if has_extra else None,

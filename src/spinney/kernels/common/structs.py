@@ -217,6 +217,7 @@ class PackedScratch(NamedTuple):
     """
 
     addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or RANK << 16 | weight
+    wide: NDArray[np.int64]  # (most rows,): weight << 32 | weight of class 1; of three classes or more nothing
     column: NDArray[np.int32]  # (most rows + PAIR_LANES,): codes of one feature
     pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
     pair_scores: NDArray[np.float64]  # (PAIR_ROWS,): score of the cut behind a row's code

@@ -80,6 +80,7 @@ from .feature_order import (
     constant_bit,
     draw_feature,
     fetch_codes,
+    find_constant,
     forget_codes,
     is_fetched,
     restore_order,
@@ -316,7 +317,7 @@ def pack_node(
     if hi - lo > MAX_CODES:
         return False, power
     if classes is None:
-        pack_addends(addends, lo, hi, packed.addends)
+        pack_addends(addends, lo, hi, packed)
     else:
         power = pack_classes(addends, lo, hi, n_present, classes.sums, packed.addends)
     return True, power
@@ -491,6 +492,8 @@ def search(
     n_ties = np.int64(0)
     blur = 0.0
     constant = np.uint64(frontier.constant[slot])
+    if best_feature < 0:
+        constant |= find_constant(lo, hi, rows, settings, scratch.random, scratch.given)
     has_fetched = is_fetched(lo, hi, rows, settings) and not has_given(scratch.given)
     if has_fetched:
         fetch_codes(lo, hi, constant, settings.n_try, draw_key, rows, permutation, places)
@@ -511,11 +514,8 @@ def search(
             n_tried += 1
             if settings.is_shuffled:
                 feature = draw_feature(permutation, places, k, draw_key)
-            if constant & constant_bit(feature) != 0:
-                n_tried -= 1
-                continue
-            if is_even(feature, rows):
-                n_tried -= np.int64(settings.is_random)
+            if constant & constant_bit(feature) != 0 or is_even(feature, rows):
+                n_tried -= np.int64(settings.is_random)  # random tests count the features that vary alone
                 continue
             if is_lacking(feature, scratch.given):
                 break
