@@ -184,8 +184,8 @@ def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
 
 def make_frontier(n_slots: int) -> Frontier:
     """Room for open nodes, none of which is taken."""
-    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
-    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
+    ints, floats = np.zeros((13, n_slots), np.int64), np.zeros((4, n_slots))
+    children = Children._make([*np.zeros((4, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
     state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
     frontier = Frontier._make([*ints, *floats, state, control, children])
     clear_frontier(frontier)
