@@ -204,6 +204,7 @@ def grow_bag(
     """Grow a tree on a bag."""
     like = None if bench is None else bench.take()
     held = None if like is None else like.codes
+    addends: NDArray[np.int64] | None
     if bench is not None and bench.gathers and int(counts.max()) > 1:
         ids, rows, weights, target, addends = gather_classes(plan, counts, bench, held)
     else:
