@@ -416,7 +416,9 @@ def packed_scratch(n):
     """Room for the addends and codes of n rows, the lanes behind them arbitrary."""
     addends, column = np.zeros(n + PAIR_LANES, np.int32), np.full(n + PAIR_LANES, 7, np.int32)
     keys = np.zeros((2, n), np.uint32)
-    return PackedScratch(addends, column, np.zeros(PAIR_ROWS, np.int32), np.zeros(PAIR_ROWS), keys)
+    return PackedScratch(
+        addends, np.zeros(n, np.int64), column, np.zeros(PAIR_ROWS, np.int32), np.zeros(PAIR_ROWS), keys
+    )
 
 
 def open_node(n):
@@ -439,7 +441,7 @@ def test_scan_of_two_classes(data, case):
     histogram, totals = np.zeros(65_536, np.int64), np.zeros(TOTALS_SIZE, np.int64)
     totals[W_ALL], totals[S_ALL] = weights.sum(), addends[0].sum()
     with np.errstate(all="ignore"):
-        twin.pack_addends(addends, 0, n, packed.addends)
+        twin.pack_addends(addends, 0, n, packed)
         ends = twin.load_column(rows, 0, n, 1, packed.column)
         found = twin.scan_two_classes(
             Candidate(best, -1, -1, 0, 0, math.inf), *ends, open_node(n), totals, packed,

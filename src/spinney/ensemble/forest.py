@@ -11,11 +11,20 @@ import numpy as np
 from spinney._criteria import GAIN_RATIO
 from spinney._jit import SameTypes
 from spinney._threads import run_tasks
-from spinney._types import ROW, SURROGATE
+from spinney._types import MOMENTS, ROW, SUM, SURROGATE
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.coding import Codes
-from spinney.table.fixed_point import Target, Weights, bag_classes, bag_target, class_target, fix_weights, weigh_labels
+from spinney.table.fixed_point import (
+    Target,
+    Weights,
+    bag_classes,
+    bag_target,
+    class_target,
+    count_weights,
+    fix_weights,
+    weigh_labels,
+)
 from spinney.table.flags import Packing, pack_flags, whole_codes
 from spinney.table.row_sums import sum_products_of
 from spinney.tree.forest import Forest, ForestParts
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
 GROUP_ROWS = (
     1 << 16
 )  # of the table, over the trees of a task: handing on a tree costs as much as growing it on 500 rows
+GATHERED_ROWS = 2048  # of a table whose bags are gathered by a kernel: few rows are no reason to compile one
 GROWTH = 0x47524F57  # the part of the seed's key that growing draws from; bags have their own
 
 
@@ -159,6 +169,15 @@ class Workbench:
         self.rows, self.packing = plan.packed
         self.grow = SameTypes(kernels.tree.driver.grow)
         self.fill = SameTypes(kernels.tree.node_stats.fill_tree)
+        self.gather = SameTypes(kernels.data.bags.gather_bag)
+        self.gathers = (
+            plan.target.n_classes > 0
+            and plan.target.outputs is None
+            and plan.weights.is_unit
+            and not plan.balances_bags
+            and len(self.rows) >= GATHERED_ROWS
+        )
+        self.words = self.rows.view(np.uint64) if self.gathers else None
         self.finished: list[Growth] = []
 
     def take(self) -> Growth | None:
@@ -183,12 +202,18 @@ def grow_bag(
     bench: Workbench | None,
 ) -> Growth:
     """Grow a tree on a bag."""
-    rows = np.flatnonzero(counts != 0)  # of integers it takes three times as long
-    weights, target, addends = weigh_bag(plan, rows, counts.take(rows))
     like = None if bench is None else bench.take()
-    whole, packing = (plan.codes.rows, None) if bench is None else (bench.rows, bench.packing)
-    codes = plan.codes._replace(rows=take_codes(whole, rows, None if like is None else like.codes))
-    bag, seed = Bag(rows.astype(ROW), addends, packing), member_key(plan.seed, tree)
+    held = None if like is None else like.codes
+    addends: NDArray[np.int64] | None
+    if bench is not None and bench.gathers and int(counts.max()) > 1:
+        ids, rows, weights, target, addends = gather_classes(plan, counts, bench, held)
+    else:
+        drawn = np.flatnonzero(counts != 0)  # of integers it takes three times as long
+        weights, target, addends = weigh_bag(plan, drawn, counts.take(drawn))
+        whole = plan.codes.rows if bench is None else bench.rows
+        ids, rows = drawn.astype(ROW), take_codes(whole, drawn, held)
+    bag, seed = Bag(ids, addends, None if bench is None else bench.packing), member_key(plan.seed, tree)
+    codes = plan.codes._replace(rows=rows)
     growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, bag, room, seed, like)
     growth.control = control
     if bench is not None:
@@ -197,15 +222,34 @@ def grow_bag(
     return growth
 
 
+def gather_classes(
+    plan: Plan, counts: NDArray[np.int32], bench: Workbench, held: NDArray[np.uint16] | None
+) -> tuple[NDArray[np.int32], NDArray[np.uint16], Weights, Target, NDArray[np.int64]]:
+    """Numbers and codes of the rows of a bag, their weights, target and addends, where every row weighs 1."""
+    n_rows = int(np.count_nonzero(counts))
+    ids, addends = np.empty(n_rows, ROW), np.empty((2, n_rows), SUM)
+    rows = make_room(bench.rows, n_rows, held)
+    is_product = plan.target.family == MOMENTS
+    squares = bench.gather(
+        None, counts, bench.words, plan.target.values, is_product, ids, rows.view(np.uint64), addends
+    )
+    return ids, rows, *count_weights(plan.weights, plan.target, addends, int(squares)), addends
+
+
+def make_room(codes: NDArray[np.uint16], n_rows: int, held: NDArray[np.uint16] | None) -> NDArray[np.uint16]:
+    """Memory for so many rows of codes, that of a finished tree if they fit."""
+    room: NDArray[np.uint16] | None = None if held is None else held.base
+    if room is None or len(room) < n_rows:
+        room = np.empty((n_rows + (n_rows >> 5), codes.shape[1]), codes.dtype)
+    return room[:n_rows]
+
+
 def take_codes(
     codes: NDArray[np.uint16], rows: NDArray[np.integer[Any]], held: NDArray[np.uint16] | None
 ) -> NDArray[np.uint16]:
     """Codes of some rows, in the memory of a finished tree if they fit."""
-    room: NDArray[np.uint16] | None = None if held is None else held.base
-    if room is None or len(room) < len(rows):
-        room = np.empty((len(rows) + (len(rows) >> 5), codes.shape[1]), codes.dtype)
     # `take` needs an eighth of the time of codes[rows], and with "raise" it would copy once more
-    return codes.take(rows, axis=0, out=room[: len(rows)], mode="clip")
+    return codes.take(rows, axis=0, out=make_room(codes, len(rows), held), mode="clip")
 
 
 def weigh_bag(

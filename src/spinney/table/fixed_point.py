@@ -430,14 +430,19 @@ def bag_classes(
     values, held = addends
     target.values.take(rows, out=values, mode="clip")
     held[:] = counts
-    total = int(held.sum())
-    row_weight = int((held * held).sum()) / total
     if target.family == MOMENTS:
         values *= held
+    return *count_weights(weights, target, addends, int((held * held).sum())), addends
+
+
+def count_weights(weights: Weights, target: Target, addends: NDArray[np.int64], squares: int) -> tuple[Weights, Target]:
+    """Weights and target of rows that weigh as often as they were drawn; squares: sum of those counts squared."""
+    values, held = addends
+    total = int(held.sum())
     weights = weights._replace(
-        values=held, is_unit=False, is_whole=total < WHOLE_LIMIT, total=total, row_weight=row_weight
+        values=held, is_unit=False, is_whole=total < WHOLE_LIMIT, total=total, row_weight=squares / total
     )
-    return weights, target._replace(values=values), addends
+    return weights, target._replace(values=values)
 
 
 def weigh_labels(target: Target, rows: NDArray[np.integer[Any]] | slice, weight: NDArray[np.int64]) -> Target:

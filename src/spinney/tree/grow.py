@@ -290,7 +290,7 @@ class Growth(Driven):
             moves=np.empty((2, n_rows), ROW),
             classes=classes,
             levels=levels,
-            packed=make_packed(n_rows) if self.settings.is_packed else None,
+            packed=make_packed(n_rows, has_two=is_moments) if self.settings.is_packed else None,
             random=random,
             subtrees=make_subtrees(n_features, len(self.addends), n_classes) if self.has_subtrees else None,
             bits=make_bits(n_classes) if self.has_bits else None,

@@ -89,11 +89,15 @@ def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
     return np.stack([target.values, weights.values])
 
 
-def make_packed(n_rows: int) -> PackedScratch:
-    """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed into 32 bits: see `PackedScratch`."""
+def make_packed(n_rows: int, *, has_two: bool) -> PackedScratch:
+    """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed: see `PackedScratch`.
+
+    has_two: two classes, of which large nodes have wide addends alone.
+    """
     n = min(n_rows, MAX_CODES) + PAIR_LANES
     return PackedScratch(
-        addends=np.zeros(n, np.int32),
+        addends=np.zeros(PAIR_ROWS + PAIR_LANES if has_two else n, np.int32),
+        wide=np.zeros(n if has_two else 1, SUM),
         column=np.zeros(n, np.int32),
         pair_sums=np.zeros(PAIR_ROWS, np.int32),
         pair_scores=np.zeros(PAIR_ROWS),
@@ -220,8 +224,8 @@ def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
 
 def make_frontier(n_slots: int) -> Frontier:
     """Room for open nodes, none of which is taken."""
-    ints, floats = np.zeros((11, n_slots), np.int64), np.zeros((4, n_slots))
-    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
+    ints, floats = np.zeros((13, n_slots), np.int64), np.zeros((4, n_slots))
+    children = Children._make([*np.zeros((4, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
     state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
     frontier = Frontier._make([*ints, *floats, state, control, children])
     clear_frontier(frontier)

@@ -114,7 +114,7 @@ class Nodes(NamedTuple):
     first_child: NDArray[np.int64]  # 0: a leaf
     begin: NDArray[np.int64]  # first row
     n_rows: NDArray[np.int64]  # rows
-    cut_value: NDArray[np.float64]  # threshold, or first word of a subset
+    cut_value: NDArray[np.float64]  # threshold (see `tree.late_thresholds`), or first word of a subset
     score: NDArray[np.float64]  # of its rows, see `common.criteria`; meaningless if it was not searched
     lower: NDArray[np.float64]  # least value that monotone constraints above allow, in units of the sums
     upper: NDArray[np.float64]  # greatest value that they allow
@@ -148,6 +148,8 @@ class Children(NamedTuple):
 
     begin: NDArray[np.int64]  # first row
     end: NDArray[np.int64]  # behind its last row
+    weight: NDArray[np.int64]  # of its rows, where that is noted, see `tree.branch_sums`
+    total: NDArray[np.int64]  # the same of class 1
     lower: NDArray[np.float64]  # least value that monotone constraints allow, as in Nodes
     upper: NDArray[np.float64]  # greatest value that they allow
 
@@ -168,7 +170,9 @@ class Frontier(NamedTuple):
     cut: NDArray[np.int64]  # last code of branch 0, or first word of the subset; -1: not searched yet
     missing: NDArray[np.int64]  # branch of missing values; -1: the node has none
     n_branches: NDArray[np.int64]  # 2 or 3
-    constant: NDArray[np.int64]  # bits of features, of the first 64, that random tests have seen not to vary
+    constant: NDArray[np.int64]  # bits of features, of the first 64, that are known not to vary in the node
+    weight: NDArray[np.int64]  # of the node, where that is noted, see `tree.branch_sums`
+    total: NDArray[np.int64]  # the same of class 1
     gain: NDArray[np.float64]  # of the test, in score units, rounded to float32; inf: not searched yet
     cut_value: NDArray[np.float64]  # as in Nodes; while the search is on, the code after the cut
     lower: NDArray[np.float64]  # least value of the node by monotone constraints, as in Nodes
@@ -217,6 +221,7 @@ class PackedScratch(NamedTuple):
     """
 
     addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or RANK << 16 | weight
+    wide: NDArray[np.int64]  # (most rows,): weight << 32 | weight of class 1; of three classes or more nothing
     column: NDArray[np.int32]  # (most rows + PAIR_LANES,): codes of one feature
     pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
     pair_scores: NDArray[np.float64]  # (PAIR_ROWS,): score of the cut behind a row's code

@@ -8,6 +8,7 @@
                say what is drawn from, and with which chances
     block_draws    the same for the rows of a DrawSpan: a tree of halves ──► draws of a block ──► counts
         halves     the draws of a range ──► those of its left half, by one random number
+    bags       such counts ──► gather_bag ──► codes, classes and counts of the rows that were drawn
 
 `table/binning.py` and `ensemble/sampling.py` make the structs and call these; `predict/bits.py` finds the rank of a
 value among thresholds by the same segments.

@@ -44,6 +44,8 @@ Files
   levels             the top of a tree whose rows come in parts
   sorted_lists       rows of a subtree in the order of each feature
   partition          rows of a node moved to its branches
+  branch_sums        what branches of two classes add up to
+  late_thresholds    thresholds of a tree whose nodes are all made
   surrogates         tests for rows whose value is missing
   stump              a tree of one test, for AdaBoost
   node_stats         weight, impurity and value of every node of a grown tree
@@ -66,9 +68,11 @@ Who calls whom
         │   ├ random_tests              one drawn test per feature           │
         │   ├ four_tests                several of them, drawn before        ┘
         │   └ gain_ratio                chooses among the features' candidates
-        └ driver.expand                 writes the test
-            ├ partition                 moves the rows
-            └ surrogates                finds tests for rows whose value is missing, and moves these
+        ├ driver.expand                 writes the test
+        │   ├ partition                 moves the rows
+        │   ├ branch_sums               notes what branches add up to
+        │   └ surrogates                finds tests for rows whose value is missing, and moves these
+        └ late_thresholds               places the thresholds, once all nodes are made
     └ node_stats.fill_tree              weight, impurity, value of every node; the bytes for prediction
   tree/stump.py
     └ stump.search_..., split_root      a tree of one test on rows that were sorted once, for AdaBoost

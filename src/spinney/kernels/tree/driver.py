@@ -57,8 +57,10 @@ from ..common.structs import (
     Settings,
     Table,
 )
-from ..common.sums import sum_moments, sum_weight
+from ..common.sums import sum_moments
 from .bit_subtrees import grow_bits
+from .branch_sums import is_noted, note_root, sum_branches
+from .late_thresholds import place_thresholds
 from .medians import branch_value
 from .partition import partition
 from .search import CHILD_KEYS, search
@@ -174,8 +176,7 @@ def expand(
     if missing == 2:
         end = partition(rows, lo, hi, test, 2, subsets, moves)
     middle = partition(rows, lo, end, test, 1, subsets, moves)
-    w_left = sum_weight(addends, lo, middle)
-    w_right = sum_weight(addends, middle, end)
+    w_left, w_right = sum_branches(slot, middle, end, rows, settings, nodes, frontier)
     value_left = 0.0
     value_right = 0.0
     if settings.has_monotone:
@@ -259,7 +260,11 @@ def add_node(
     n = hi - lo
     if depth >= settings.max_depth or n < settings.min_samples_split or n < 2 * settings.min_samples_leaf:
         return np.int64(-1)
-    if settings.is_class:
+    weight, total = children.weight[child], children.total[child]
+    if is_noted(settings):
+        if min(total, weight - total) == 0:
+            return np.int64(-1)
+    elif settings.is_class:
         if has_one_class(rows.addends, lo, hi, settings.n_classes):
             return np.int64(-1)
     elif has_one_value(truth, rows, lo, hi):
@@ -270,6 +275,8 @@ def add_node(
     frontier.depth[slot] = depth
     frontier.key[slot] = np.int64(key)
     frontier.constant[slot] = state[CONSTANT]  # what does not vary in a node does not in its branches
+    frontier.weight[slot] = weight
+    frontier.total[slot] = total
     frontier.lower[slot] = lower
     frontier.upper[slot] = upper
     frontier.cut[slot] = -1  # not searched yet
@@ -349,6 +356,7 @@ def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: F
         children.end[0] = len(rows.ids)
         children.lower[0] = -np.inf
         children.upper[0] = np.inf
+        note_root(rows, settings, frontier)
         n_children = np.int64(1)
     while True:
         open_branches = np.int64(0)  # as bits, one per branch
@@ -366,6 +374,7 @@ def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: F
         if control[CONTROL_STOP] != 0:
             return STOPPED
         if state[N_QUEUED] == 0:
+            place_thresholds(state[N_NODES], table, settings, nodes, scratch.permutation)
             return DONE
         if is_full(settings, nodes, state, scratch.extra):
             return NEEDS_ROOM
@@ -397,6 +406,7 @@ def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: F
                 push(frontier, settings.order, slot)
                 continue
         if is_best_first and state[N_LEAVES] + frontier.n_branches[slot] - 1 > settings.max_leaves:
+            place_thresholds(state[N_NODES], table, settings, nodes, scratch.permutation)
             return DONE
         expand(slot, rows, table, settings, nodes, frontier, scratch)
         n_children = frontier.n_branches[slot]

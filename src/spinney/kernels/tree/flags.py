@@ -110,14 +110,12 @@ def load_flag(feature: int, lo: int, n_steps: np.uint64, hi: int, rows: Rows, co
 @inlined
 def scan_flag_of_two(best: Candidate, feature: int, node: OpenNode, rows: Rows, scratch: Scratch) -> Candidate:
     """The cut for two classes with packed addends, see `scan_two_classes`."""
-    words, addends, totals = rows.words, scratch.packed.addends, scratch.totals
+    words, wide, totals = rows.words, scratch.packed.wide, scratch.totals
     at, bit = word_of(feature, rows), place_of_bit(feature, rows)
     first = np.uint64(node.lo)
     right = NONE  # weight << 32 | weight of class 1
     for k in range(np.uint64(node.hi - node.lo)):
-        addend = np.uint64(np.uint32(addends[k]))
-        here = ((addend >> S16) << S32) | (addend & LOW_HALF)
-        right += here * ((words[first + k, at] >> bit) & ONE)
+        right += np.uint64(wide[k]) * ((words[first + k, at] >> bit) & ONE)
     w_right = np.int64(right >> S32)
     ones_right = np.int64(right & np.uint64(0xFFFFFFFF))
     totals[N_MISSING] = 0

@@ -1,7 +1,8 @@
 """Best cut for two classes with whole weights: the search of forests, and of plain trees.
 
-What a row adds fits 32 bits, `weight << 16 | weight of class 1`, and sums of all rows fit 64, `weight << 32 | weight of
-class 1`: one addition serves both. Nothing is sorted but a few rows of large nodes:
+What a row adds is packed as sums of all rows are, `weight << 32 | weight of class 1`: one addition serves both. In 32
+bits, `weight << 16 | weight of class 1`, so are sums of up to PAIR_ROWS rows. Nothing is sorted but a few rows of large
+nodes:
 
   up to PAIR_ROWS rows   every row is compared with every other, eight at a time by the processor: the sum left of a cut
                          at a row's code is the sum over rows with codes up to it
@@ -42,24 +43,28 @@ from .feature_order import source_of
 from .level_bits import mark_codes
 
 LOW_HALF = 0xFFFFFFFF
-S16, S32, ONE, TWO = np.uint64(16), np.uint64(32), np.uint64(1), np.uint64(2)
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 ROWS_PER_BUCKET = 8
 ROOM = 1.0 + 2.0**-30  # for the rounding of a sum over levels
 
 
 @inlined
-def pack_addends(addends: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
-    """Write what rows lo .. hi add to packed[0 ..], and nothing for the lanes behind them."""
+def pack_addends(addends: np.ndarray, lo: int, hi: int, packed: PackedScratch) -> None:
+    """Pack what rows lo .. hi add; in 32 bits too where they are few, and nothing for the lanes behind them."""
+    wide, narrow = packed.wide, packed.addends
     n = np.uint64(hi - lo)
     first = np.uint64(lo)
     if len(addends) == 1:
         for k in range(n):
-            packed[k] = np.int32((1 << 16) | addends[TARGET, first + k])
+            wide[k] = (np.int64(1) << 32) | addends[TARGET, first + k]
     else:
         for k in range(n):
-            packed[k] = np.int32((addends[WEIGHT, first + k] << 16) | addends[TARGET, first + k])
-    for k in range(PAIR_LANES):
-        packed[n + np.uint64(k)] = np.int32(0)
+            wide[k] = (addends[WEIGHT, first + k] << 32) | addends[TARGET, first + k]
+    if n <= np.uint64(PAIR_ROWS):
+        for k in range(n):
+            narrow[k] = np.int32((wide[k] >> 16) | (wide[k] & LOW_HALF))
+        for k in range(PAIR_LANES):
+            narrow[n + np.uint64(k)] = np.int32(0)
 
 
 @inlined
@@ -130,20 +135,15 @@ def scan_pairs(best: Candidate, n: int, highest: int, weight: int, total: int, p
 
 
 @inlined
-def widen(addend: np.uint64) -> np.int64:
-    """A packed addend as a packed sum: weight << 32 | weight of class 1."""
-    return np.int64(((addend >> S16) << S32) | (addend & np.uint64(0xFFFF)))
+def join_parts(n: np.uint64, n_parts: np.uint64, histogram: np.ndarray) -> None:
+    """Add the later parts of a histogram, n sums each, to the first, and empty them.
 
-
-@inlined
-def join_twins(n: np.uint64, histogram: np.ndarray) -> None:
-    """Add the second n sums of a histogram to the first, and empty them.
-
-    Rows in turns go to two histograms: where many have one code, a sum would wait for the one before it to be stored.
+    Rows go to the parts in turns: where many have one code, a sum would wait for the one before it to be stored.
     """
-    for b in range(n):
-        histogram[b] += histogram[n + b]
-        histogram[n + b] = 0
+    for part in range(ONE, n_parts):
+        for b in range(n):
+            histogram[b] += histogram[part * n + b]
+            histogram[part * n + b] = 0
 
 
 @inlined
@@ -198,7 +198,7 @@ def scan_buckets(
     histogram: np.ndarray,
 ) -> Candidate:
     """Best cut of n rows, more than PAIR_ROWS. The histogram is zero before and after."""
-    column, addends, bucket_keys = packed.column, packed.addends, packed.bucket_keys
+    column, wide, bucket_keys = packed.column, packed.wide, packed.bucket_keys
     weight, total = totals[W_ALL], totals[S_ALL]
     top = best.score
     n_buckets = highest - lowest + 1
@@ -212,17 +212,17 @@ def scan_buckets(
     least = np.uint64(lowest)
     rows = np.uint64(n)
     done = np.uint64(0)
-    if n_buckets <= n >> 2:
-        done = rows & ~ONE
-        twin = np.uint64(n_buckets)
-        for k in range(np.uint64(0), done, TWO):
-            at = (np.uint64(column[k]) - least) >> shift
-            beside = twin + ((np.uint64(column[k + ONE]) - least) >> shift)
-            histogram[at] += widen(np.uint64(np.uint32(addends[k])))
-            histogram[beside] += widen(np.uint64(np.uint32(addends[k + ONE])))
-        join_twins(twin, histogram)
+    part = np.uint64(n_buckets)
+    if n_buckets <= n >> 3 and 4 * n_buckets <= len(histogram):
+        done = rows & ~THREE
+        for k in range(np.uint64(0), done, FOUR):
+            histogram[(np.uint64(column[k]) - least) >> shift] += wide[k]
+            histogram[part + ((np.uint64(column[k + ONE]) - least) >> shift)] += wide[k + ONE]
+            histogram[TWO * part + ((np.uint64(column[k + TWO]) - least) >> shift)] += wide[k + TWO]
+            histogram[THREE * part + ((np.uint64(column[k + THREE]) - least) >> shift)] += wide[k + THREE]
+        join_parts(part, FOUR, histogram)
     for k in range(done, rows):
-        histogram[(np.uint64(column[k]) - least) >> shift] += widen(np.uint64(np.uint32(addends[k])))
+        histogram[(np.uint64(column[k]) - least) >> shift] += wide[k]
     # cuts between buckets
     bar = bar_above(top)
     cut = np.int64(-1)  # last bucket of the left branch
@@ -276,7 +276,7 @@ def scan_buckets(
             if (code - lowest) >> drop != bucket:
                 bucket = (code - lowest) >> drop
                 left = -1 - histogram[bucket]
-            left += widen(np.uint64(np.uint32(addends[np.uint64(key & 0xFFFF)])))
+            left += wide[np.uint64(key & 0xFFFF)]
     for b in range(n_buckets):
         histogram[b] = 0
     if cut_code < 0:
@@ -306,26 +306,39 @@ def scan_two_classes(
 
 
 @inlined
-def sum_levels(
-    feature: int, n_codes: int, node: OpenNode, rows: Rows, addends: np.ndarray, histogram: np.ndarray
-) -> None:
+def sum_levels(feature: int, n_codes: int, node: OpenNode, rows: Rows, wide: np.ndarray, histogram: np.ndarray) -> None:
     """Add what the rows of a node add to the sums of their levels."""
     codes, begin, column = source_of(feature, node.lo, rows)
     first = np.uint64(begin)
     at = np.uint64(column)
     n = np.uint64(node.hi - node.lo)
     done = np.uint64(0)
-    if n_codes <= node.hi - node.lo:
-        done = n & ~ONE
-        twin = np.uint64(n_codes + 1)
-        for k in range(np.uint64(0), done, TWO):
-            code = np.uint64(codes[first + k, at])
-            beside = twin + np.uint64(codes[first + k + ONE, at])
-            histogram[code] += widen(np.uint64(np.uint32(addends[k])))
-            histogram[beside] += widen(np.uint64(np.uint32(addends[k + ONE])))
-        join_twins(twin, histogram)
+    part = np.uint64(n_codes + 1)
+    if 2 * n_codes <= node.hi - node.lo and 4 * (n_codes + 1) <= len(histogram):
+        done = n & ~THREE
+        for k in range(np.uint64(0), done, FOUR):
+            i = first + k
+            histogram[np.uint64(codes[i, at])] += wide[k]
+            histogram[part + np.uint64(codes[i + ONE, at])] += wide[k + ONE]
+            histogram[TWO * part + np.uint64(codes[i + TWO, at])] += wide[k + TWO]
+            histogram[THREE * part + np.uint64(codes[i + THREE, at])] += wide[k + THREE]
+        join_parts(part, FOUR, histogram)
     for k in range(done, n):
-        histogram[np.uint64(codes[first + k, at])] += widen(np.uint64(np.uint32(addends[k])))
+        histogram[np.uint64(codes[first + k, at])] += wide[k]
+
+
+@inlined
+def sum_few_levels(feature: int, node: OpenNode, rows: Rows, wide: np.ndarray, histogram: np.ndarray) -> np.uint64:
+    """The same where all codes are below 64; returns which of them the rows have, as bits."""
+    codes = rows.codes
+    first = np.uint64(node.lo)
+    at = np.uint64(feature)
+    seen = np.uint64(0)
+    for k in range(np.uint64(node.hi - node.lo)):
+        code = np.uint64(codes[first + k, at])
+        histogram[code] += wide[k]
+        seen |= ONE << code
+    return seen
 
 
 @inlined
@@ -343,18 +356,33 @@ def take_level(code: np.uint64, n_bins: np.uint64, histogram: np.ndarray, bins: 
 
 @inlined
 def list_shares(
-    feature: int, n_codes: int, node: OpenNode, rows: Rows, histogram: np.ndarray, bins: np.ndarray, seen: np.ndarray
+    feature: int,
+    n_codes: int,
+    node: OpenNode,
+    rows: Rows,
+    wide: np.ndarray,
+    histogram: np.ndarray,
+    bins: np.ndarray,
+    seen: np.ndarray,
 ) -> tuple[int, float]:
-    """List the levels of a node, whose sums are in the histogram; return how many, and what they score apart."""
+    """List the levels of a node and their sums, but for the sum of missing rows, which is left in the histogram.
+
+    Returns how many levels there are, and what they score apart.
+    """
     n_bins = np.uint64(0)
     apart = 0.0
-    if n_codes <= node.hi - node.lo:
-        for code in range(ONE, np.uint64(n_codes + 1)):
-            if histogram[code] != 0:
-                apart += take_level(code, n_bins, histogram, bins)
-                n_bins += ONE
-        return np.int64(n_bins), apart
-    n_words = mark_codes(feature, n_codes, node.lo, node.hi, rows.codes, seen)
+    n_words = ONE
+    if node.hi - node.lo <= PAIR_ROWS and n_codes < 64:
+        seen[0] = sum_few_levels(feature, node, rows, wide, histogram)
+    else:
+        sum_levels(feature, n_codes, node, rows, wide, histogram)
+        if n_codes <= node.hi - node.lo:
+            for code in range(ONE, np.uint64(n_codes + 1)):
+                if histogram[code] != 0:
+                    apart += take_level(code, n_bins, histogram, bins)
+                    n_bins += ONE
+            return np.int64(n_bins), apart
+        n_words = mark_codes(feature, n_codes, node.lo, node.hi, rows.codes, seen)
     seen[0] &= ~ONE  # missing rows are no level
     for w in range(n_words):
         word = seen[w]
@@ -394,19 +422,18 @@ def scan_levels(
 
     The subset goes to `scratch.levels`; the cut is the last level, in the order of shares, that goes left.
     """
-    addends, histogram = scratch.packed.addends, scratch.histogram
+    wide, histogram = scratch.packed.wide, scratch.histogram
     bins, totals, subset = scratch.bins, scratch.totals, scratch.levels.bitset
     n_codes = table.features[N_CODES, feature]
     top = best.score
     weight = totals[W_ALL]
     total = totals[S_ALL]
-    sum_levels(feature, n_codes, node, rows, addends, histogram)
+    n_bins, apart = list_shares(feature, n_codes, node, rows, wide, histogram, bins, subset)
     absent = histogram[0]
     histogram[0] = 0
     w_absent = absent >> 32
     s_absent = absent & LOW_HALF
     totals[N_MISSING] = w_absent  # as far as anyone asks: none or some
-    n_bins, apart = list_shares(feature, n_codes, node, rows, histogram, bins, subset)
     if n_bins == 0 or (n_bins == 1 and absent == 0):
         return none_better(best)
     if absent == 0 and apart * ROOM < floor_below(top):  # no subset scores more than all levels apart

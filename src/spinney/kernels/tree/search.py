@@ -60,6 +60,7 @@ from ..common.structs import (
     CodeTest,
     ExtraScratch,
     Frontier,
+    GivenSums,
     MedianScratch,
     Nodes,
     OpenNode,
@@ -75,12 +76,14 @@ from ..common.structs import (
 )
 from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
+from .branch_sums import is_noted, take_noted
 from .candidates import none_better
 from .drawn_tests import try_random_test
 from .feature_order import (
     constant_bit,
     draw_feature,
     fetch_codes,
+    find_constant,
     forget_codes,
     is_fetched,
     restore_order,
@@ -90,6 +93,7 @@ from .flags import code_at, find_varying, is_even, is_flag, list_flag_bins, scan
 from .four_tests import draw_fours, forget_fours, take_four
 from .gain_ratio import pick_ratio, propose, split_information
 from .given_sums import has_given, is_lacking, list_node_bins, total_classes, total_moments
+from .late_thresholds import pack_codes
 from .medians import open_medians
 from .rates import open_unit, score_sums
 from .scan_classes import scan_classes
@@ -321,7 +325,7 @@ def pack_node(
     if hi - lo > MAX_CODES:
         return False, power
     if classes is None:
-        pack_addends(addends, lo, hi, packed.addends)
+        pack_addends(addends, lo, hi, packed)
     else:
         power = pack_classes(addends, lo, hi, n_present, classes.sums, packed.addends)
     return True, power
@@ -442,17 +446,26 @@ def open_node(
 def settle_test(
     slot: int, gain: float, first_word: int, table: Table, settings: Settings, frontier: Frontier, scratch: Scratch
 ) -> None:
-    """Complete the test in a slot: its gain, and its threshold or the first word of its subset."""
+    """Complete the test in a slot: its gain, and the codes about its threshold or the first word of its subset.
+
+    Where the rows are elsewhere no tree grows here, and the threshold is placed at once.
+    """
     # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
     frontier.gain[slot] = np.float64(np.float32(gain))
     note_improvement(scratch.extra, frontier.node[slot], gain)
     if frontier.kind[slot] == SUBSET:
         frontier.cut_value[slot] = first_word
     elif not settings.is_random:
-        following = np.int64(frontier.cut_value[slot])
-        frontier.cut_value[slot] = place_threshold(
-            table.features, table.edges, frontier.feature[slot], frontier.cut[slot], following, False
-        )
+        feature, cut, following = frontier.feature[slot], frontier.cut[slot], np.int64(frontier.cut_value[slot])
+        frontier.cut_value[slot] = place_now(feature, cut, following, table, scratch.given)
+
+
+@inlined
+def place_now(feature: int, cut: int, following: int, table: Table, given: GivenSums | None) -> float:
+    """A threshold, or the codes about it until all nodes are made."""
+    if given is None:
+        return pack_codes(cut, following)
+    return place_threshold(table.features, table.edges, feature, cut, following, False)
 
 
 @inlined
@@ -468,7 +481,10 @@ def search(
     state, control = frontier.state, frontier.control
     lo = nodes.begin[frontier.node[slot]]
     hi = lo + nodes.n_rows[frontier.node[slot]]
-    node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes, scratch.rates)
+    if is_noted(settings) and not has_given(scratch.given):
+        node_score, n_present, centre = take_noted(slot, hi - lo, rows, table, settings, frontier, scratch)
+    else:
+        node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes, scratch.rates)
     if is_too_even(totals, settings, scratch.classes) or totals[W_ALL] < 2 * settings.min_weight_leaf:
         return False, node_score
     key = np.uint64(frontier.key[slot])
@@ -496,6 +512,8 @@ def search(
     n_ties = np.int64(0)
     blur = 0.0
     constant = np.uint64(frontier.constant[slot])
+    if best_feature < 0:
+        constant |= find_constant(lo, hi, rows, settings, scratch.random, scratch.given)
     has_fetched = is_fetched(lo, hi, rows, settings) and not has_given(scratch.given)
     if has_fetched:
         fetch_codes(lo, hi, constant, settings.n_try, draw_key, rows, permutation, places)
@@ -517,11 +535,8 @@ def search(
             n_tried += 1
             if settings.is_shuffled:
                 feature = draw_feature(permutation, places, k, draw_key)
-            if constant & constant_bit(feature) != 0:
-                n_tried -= 1
-                continue
-            if is_even(feature, rows):
-                n_tried -= np.int64(settings.is_random)
+            if constant & constant_bit(feature) != 0 or is_even(feature, rows):
+                n_tried -= np.int64(settings.is_random)  # random tests count the features that vary alone
                 continue
             if is_lacking(feature, scratch.given):
                 break
