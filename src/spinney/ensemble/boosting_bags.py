@@ -6,6 +6,7 @@ nothing to do: they draw the bags of the next three rounds.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,10 +43,17 @@ class BoostingBags:
         if number not in self.ahead:
             self.ahead = self.draw_some(number)
         parts = self.ahead.pop(number)
-        np.concatenate([part.is_in for part in parts], out=is_in)
-        n_rows = sum(len(part.rows) for part in parts)
-        self.rows = self.rows if len(self.rows) == n_rows else np.empty(n_rows, ROW)
-        return np.concatenate([part.rows for part in parts], out=self.rows)
+        ends = [0, *itertools.accumulate(len(part.rows) for part in parts)]
+        self.rows = self.rows if len(self.rows) == ends[-1] else np.empty(ends[-1], ROW)
+
+        def join(thread: int) -> None:
+            for k in range(thread, len(parts), self.team.n_workers):
+                lo, hi = self.draw.block_range(k, len(parts))
+                is_in[lo:hi] = parts[k].is_in
+                self.rows[ends[k] : ends[k + 1]] = parts[k].rows
+
+        self.team.run(join)  # by the calling thread it took a quarter of a millisecond for half a million rows
+        return self.rows
 
     def draw_some(self, first: int) -> dict[int, list[DrawnRows]]:
         """Draw the bag of a round, and bags of those that follow while there are threads."""

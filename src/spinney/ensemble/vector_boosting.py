@@ -116,7 +116,7 @@ class VectorBoosting(Boosting):
         gain = np.zeros(n_nodes)
         for k in reversed(range(n_raw)):  # the first score is written last, and its value is that of the leaf
             scale = leaf_units(*sizes[k])
-            sums = self.sum_by_leaf(n_nodes, self.derivatives[k], scale)
+            sums = self.sum_by_leaf(n_nodes, self.derivatives[k], scale, parts=self.fills_leaves)
             values[k] = self.write_tree(growth, n_nodes, self.in_bag(sums), scale)
             if self.outside is not None:  # judged by what rows of the bag say alone
                 self.outside.raw[k] += values[k, growth.leaf[self.outside.rows]]
