@@ -20,7 +20,7 @@ import numpy as np
 
 from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.boosting_bags import BoostingBags
 from spinney.ensemble.dropout import Dropout
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
+ROUTED_ROWS = 1 << 12  # that go down a tree together
 LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
 MASS = 2.0**60  # of all rows in candidates by hessian
 BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
@@ -563,8 +564,10 @@ class Boosting(BoostedTrees):
             return
 
         def route(thread: int) -> None:
-            rows = self.rows_of(thread, LINE_ROWS)
-            self.route_rest(None, *rows, growth.table, growth.source, growth.nodes, self.is_in, growth.leaf)
+            lo, hi = self.rows_of(thread, LINE_ROWS)
+            waiting = np.empty(ROUTED_ROWS, ROW)
+            structs = growth.table, growth.source, growth.nodes
+            self.route_rest(None, lo, hi, *structs, self.is_in, growth.leaf, waiting)
 
         n_nodes = growth.close(len(self.y)) if bag is None else growth.close(len(bag), route)
         values = self.settle(n_nodes, sum_g, sum_h, k)

@@ -46,11 +46,17 @@ class BoostingBags:
         ends = [0, *itertools.accumulate(len(part.rows) for part in parts)]
         self.rows = self.rows if len(self.rows) == ends[-1] else np.empty(ends[-1], ROW)
 
+        n_slices = max(self.team.n_workers // len(parts), 1)  # of a part, so that more threads have one
+
         def join(thread: int) -> None:
-            for k in range(thread, len(parts), self.team.n_workers):
-                lo, hi = self.draw.block_range(k, len(parts))
-                is_in[lo:hi] = parts[k].is_in
-                self.rows[ends[k] : ends[k + 1]] = parts[k].rows
+            for task in range(thread, len(parts) * n_slices, self.team.n_workers):
+                k, slice_ = divmod(task, n_slices)
+                for to, part, first in (
+                    (is_in, parts[k].is_in, self.draw.block_range(k, len(parts))[0]),
+                    (self.rows, parts[k].rows, ends[k]),
+                ):
+                    lo, hi = (len(part) * (slice_ + edge) // n_slices for edge in (0, 1))
+                    to[first + lo : first + hi] = part[lo:hi]
 
         self.team.run(join)  # by the calling thread it took a quarter of a millisecond for half a million rows
         return self.rows
