@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -23,6 +24,7 @@ from spinney._threads import Team
 from spinney._types import THRESHOLD
 from spinney.ensemble.boosting import Boosting, count_side_by_side
 from spinney.ensemble.losses import Softmax
+from spinney.ensemble.sampling import Draw
 from spinney.tree.boost import SHARE_CELLS, BoostGrowth, BoostParams, limit_workers
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
@@ -99,6 +101,44 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
         assert same_forest(model, alone), f"{n_jobs} threads"
         assert counts["shares"] > 30
         np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
+
+
+BAGS = {
+    "leaves of all rows": {"subsample": "auto", "leaf_rows": "all"},
+    "judged by rows outside": {"subsample": 0.8, "leaf_rows": "all"},
+    "leaves of the bag": {"subsample": "auto", "leaf_rows": "bag"},
+}
+
+
+@compiled_only
+@pytest.mark.parametrize("options", BAGS.values(), ids=BAGS)
+@pytest.mark.parametrize("n_jobs", [3, 20])
+def test_bags_of_many_blocks_are_those_of_one_thread(monkeypatch, options, n_jobs):
+    """Threads draw blocks of a bag, put them together, route the rows outside, and sum rows by leaf."""
+    X, y = make_table(9000, "log_loss")
+    monkeypatch.setattr("spinney.ensemble.boosting.Draw", partial(Draw, block_bits=11))
+    options = {"n_estimators": 4, "random_state": 0, "max_leaf_nodes": 12, **CATEGORY, **options}
+    alone = make_model("log_loss", n_jobs=1, **options).fit(X, y)
+    monkeypatch.setattr("spinney.estimators.base_boosting.SHARED_ROWS", 1)
+    monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("spinney.ensemble.boosting.ROUTED_ROWS", 37)
+    monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)
+    for _ in range(4):  # threads in each other's way would hardly be so twice
+        model = make_model("log_loss", n_jobs=n_jobs, **options).fit(X, y)
+        assert same_forest(model, alone)
+        np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
+
+
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_rows_outside_the_bag_are_summed_apart_only_where_they_judge(monkeypatch, is_judged):
+    X, y = make_table(600, "log_loss")
+    seen, add = [], Boosting.sum_by_leaf
+    options = {"n_estimators": 3, "subsample": 0.7 if is_judged else "auto", "leaf_rows": "all", "random_state": 0}
+    monkeypatch.setattr(Boosting, "sum_by_leaf", lambda *a, parts: (seen.append(parts), add(*a, parts=parts))[1])
+    one = make_model("log_loss", **options).fit(X, y)
+    assert set(seen) == {is_judged}
+    monkeypatch.setattr(Boosting, "sum_by_leaf", lambda *a, parts: add(*a, parts=parts or True))
+    assert same_forest(make_model("log_loss", **options).fit(X, y), one)
 
 
 def test_threads_are_not_taken_by_default_for_nodes_that_are_not_worth_it():

@@ -294,8 +294,10 @@ def test_more_values_than_wide_codes():
     st.sampled_from([2, 5]),
     st.sampled_from([3, 255, None]),
     st.booleans(),
+    st.sampled_from([1, 10**9]),
+    st.sampled_from([1, 10**9]),
 )
-def test_blocks_and_threads_do_not_matter(table, n_columns, n_rows, n_workers, max_bins, has_weight):
+def test_blocks_and_threads_do_not_matter(table, n_columns, n_rows, n_workers, max_bins, has_weight, long, very_long):
     levels = levels_of(table)
     weight = np.arange(1, table.n_rows + 1) if has_weight else ONE
     plain = bin_columns(table.columns, weight, max_bins, levels)
@@ -305,6 +307,8 @@ def test_blocks_and_threads_do_not_matter(table, n_columns, n_rows, n_workers, m
         patch.setattr(binning, "SORTED_AT_ONCE", 2 * table.n_rows)
         patch.setattr(binning, "ROWS_AT_ONCE", n_rows)
         patch.setattr(binning, "JOINED_AT_ONCE", n_rows)
+        patch.setattr(binning, "LONG_COLUMN", long)
+        patch.setattr(binning, "VERY_LONG_COLUMN", very_long)
         shared = bin_columns(table.columns, weight, max_bins, levels, n_workers=n_workers)
     assert_same_bins(plain, shared)
 
@@ -317,6 +321,50 @@ def test_threads_do_not_matter_to_long_columns(monkeypatch):
     for max_bins in (255, None):
         one, eight = (bin_columns(columns, ONE, max_bins, kernels=kernels, n_workers=n) for n in (1, 8))
         assert_same_bins(one, eight)
+
+
+@pytest.mark.parametrize("kernels", BOTH.values(), ids=BOTH)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@given(
+    st.lists(
+        st.sampled_from([np.nan, -np.inf, np.inf, -0.0, 0.0, *map(float, range(-9, 10))]), min_size=1, max_size=80
+    ),
+    st.integers(2, 12),
+    st.integers(1, 9),
+)
+@example([np.nan] * 5, 2, 3)
+@example([1.0] * 9, 2, 4)
+@example([*map(float, range(40))], 7, 5)
+def test_pieces_are_cut_as_the_whole_is(kernels, kind, column, max_bins, n_pieces):
+    """Pieces may be empty, hold no known value, or share their values with others."""
+    column, chosen = np.array(column, kind), kernels()
+    (whole,) = binning.cut_columns(column[np.newaxis], [0], ONE, max_bins, chosen)
+    begin = np.sort(np.random.default_rng(max_bins).integers(0, len(column) + 1, n_pieces + 1))
+    begin[0], begin[-1] = 0, len(column)
+    for piece in range(n_pieces):
+        column[begin[piece] : begin[piece + 1]].sort()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(binning, "N_PIECES", n_pieces)
+        pieces = binning.cut_sorted_pieces(column, begin, max_bins, chosen)
+    for ours, theirs in zip(pieces, whole, strict=True):
+        assert np.asarray(ours).tobytes() == np.asarray(theirs).tobytes()
+
+
+@pytest.mark.parametrize(("n_columns", "n_workers"), [(7, 3), (4, 3), (2, 5), (6, 3)])
+def test_columns_beyond_full_turns_of_threads_are_sorted_in_pieces(n_columns, n_workers, monkeypatch):
+    rng = np.random.default_rng(n_columns)
+    columns = [tied_column(rng, 5000, kind) for kind in [*KINDS, *KINDS, *KINDS][:n_columns]]
+    kernels, seen, cut = _jit.load_compiled(), [], binning.cut_in_pieces
+    alone = bin_columns(columns, ONE, 255, kernels=kernels)
+    monkeypatch.setattr(binning, "CELLS_AT_ONCE", 5000)
+    monkeypatch.setattr(binning, "LONG_COLUMN", 5000)
+    monkeypatch.setattr(binning, "JOINED_AT_ONCE", 700)
+    monkeypatch.setattr(binning, "cut_in_pieces", lambda *a: (seen.append(len(a[0])), cut(*a))[1])
+    assert_same_bins(alone, bin_columns(columns, ONE, 255, kernels=kernels, n_workers=n_workers))
+    weights = np.arange(1, 5001)
+    weighted = bin_columns(columns, weights, 255, kernels=kernels, n_workers=n_workers)
+    assert_same_bins(bin_columns(columns, weights, 255, kernels=kernels), weighted)
+    assert seen == [n_columns % n_workers, 0]  # weights are summed in the order of all values
 
 
 @pytest.mark.parametrize("column", [[0, 1], [-0.0, 0.0, 3], [-np.inf, np.inf], [2], [np.nan, 1], [0, 1, 2]])

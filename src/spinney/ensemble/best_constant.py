@@ -107,7 +107,8 @@ def mean_derivatives(g: Floats, h: Floats, weights: Weights) -> Derivatives:
 
 def mean_loss(sums: Floats) -> float:
     """The mean loss by the sums of all blocks, in any order; infinite where that is no finite number."""
-    mean = math.fsum(sums[:, 0]) / math.fsum(sums[:, 1]) if bool(np.isfinite(sums).all()) else math.inf
+    losses, weights = sums.T.tolist()
+    mean = math.fsum(losses) / math.fsum(weights) if bool(np.isfinite(sums).all()) else math.inf
     return mean if math.isfinite(mean) else math.inf
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.boosting_bags import BoostingBags
 from spinney.ensemble.dropout import Dropout
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
+ROUTED_ROWS = 1 << 12  # that go down a tree together
+LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
 MASS = 2.0**60  # of all rows in candidates by hessian
 BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
 
@@ -303,6 +305,7 @@ class Boosting(BoostedTrees):
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
         self.add_values = SameTypes(kernels.boost.leaf_values.add_values)
+        self.route_rest = SameTypes(kernels.boost.leaf_values.route_rest)
         self.finish_tree = SameTypes(kernels.boost.leaf_values.finish_tree)
         self.loss_kernels: Any = SimpleNamespace(boost=SimpleNamespace(gradients=SameDoors(kernels.boost.gradients)))
         self.exact = bins if params.candidates == "hessian" else None
@@ -375,18 +378,18 @@ class Boosting(BoostedTrees):
 
     # --- rows ---
 
-    def share(self, work: Callable[[int, int], None], n_each: int = 1) -> None:
-        """Call work(lo, hi) for all rows, in whole blocks, side by side where it pays; n_each: scores of a row."""
-        n_rows, size = len(self.y), self.rows_of_part
+    def share(self, work: Callable[[int, int], None], step: int = SUM_BLOCK, n_each: int = 1) -> None:
+        """Call work(lo, hi) for all rows, in blocks of `step`, side by side where it pays; n_each: scores of a row."""
+        n_rows = len(self.y)
         if self.team.n_workers == 1 or n_rows * n_each < ROWS_AT_ONCE:
             work(0, n_rows)
         else:
-            self.team.run(lambda t: work(min(t * size, n_rows), min((t + 1) * size, n_rows)))
+            self.team.run(lambda t: work(*self.rows_of(t, step)))
 
-    @property
-    def rows_of_part(self) -> int:
-        """Rows of a thread in `share`."""
-        return -(-len(self.y) // (self.team.n_workers * SUM_BLOCK)) * SUM_BLOCK
+    def rows_of(self, thread: int, step: int) -> tuple[int, int]:
+        """The rows, from and up to, of a thread in `share`."""
+        n_rows, size = len(self.y), -(-len(self.y) // (self.team.n_workers * step)) * step
+        return min(thread * size, n_rows), min((thread + 1) * size, n_rows)
 
     def derive(self, k: int, *, amplifies: bool = True) -> tuple[float, float]:
         """Fill g and h for raw score k; return the sums of their weighted sizes.
@@ -394,7 +397,8 @@ class Boosting(BoostedTrees):
         amplifies: whether rows that stand for others, in a bag by gradients, have the derivatives of all of them.
         """
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, self.knows_p)
-        self.share(lambda lo, hi: self.loss.fill(self.loss_kernels, rows, k, lo, hi))
+        if not (self.knows_p and self.loss.leaves_derivatives):
+            self.share(lambda lo, hi: self.loss.fill(self.loss_kernels, rows, k, lo, hi))
         self.knows_p |= k == 0
         if amplifies and self.sampling is not None:
             self.amplify(self.sampling)
@@ -416,7 +420,8 @@ class Boosting(BoostedTrees):
         self.share(
             lambda lo, hi: found.append(
                 self.pack_rows(None, lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums)
-            )
+            ),
+            LINE_ROWS,
         )
         return units, sum(total for total, _ in found), max(largest for _, largest in found)
 
@@ -533,7 +538,7 @@ class Boosting(BoostedTrees):
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
         sums = np.empty((len(self.block_sums), 2))
-        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), self.loss.n_raw)
+        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), n_each=self.loss.n_raw)
         self.knows_p = True
         return mean_loss(sums)
 
@@ -557,18 +562,18 @@ class Boosting(BoostedTrees):
         if self.is_plain and self.outside is None and (self.team.n_workers == 1 or len(self.y) < ROWS_AT_ONCE):
             self.finish(k, leaf_units(sum_g, sum_h))
             return
-        kernels = self.kernels.boost.leaf_values
-        n_nodes = growth.close(len(self.y) if bag is None else len(bag))
-        if bag is not None:
-            self.share(
-                lambda lo, hi: kernels.route_rest(
-                    lo, hi, growth.table, growth.source, growth.nodes, self.is_in, growth.leaf
-                )
-            )
+
+        def route(thread: int) -> None:
+            lo, hi = self.rows_of(thread, LINE_ROWS)
+            waiting = np.empty(ROUTED_ROWS, ROW)
+            structs = growth.table, growth.source, growth.nodes
+            self.route_rest(None, lo, hi, *structs, self.is_in, growth.leaf, waiting)
+
+        n_nodes = growth.close(len(self.y)) if bag is None else growth.close(len(bag), route)
         values = self.settle(n_nodes, sum_g, sum_h, k)
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
-        self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
+        self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k), LINE_ROWS)
 
     def finish(self, k: int, scale: PackedUnits) -> None:
         """The same in one call, where rows are few or one thread's, and leaves plain."""
@@ -600,7 +605,7 @@ class Boosting(BoostedTrees):
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""
         growth, scale, fills = self.growth, leaf_units(sum_g, sum_h), self.fills_leaves
-        sums = self.sum_by_leaf(n_nodes, self.gradients, scale)
+        sums = self.sum_by_leaf(n_nodes, self.gradients, scale, parts=fills and self.outside is not None)
 
         def write(*, is_all: bool) -> Floats:
             given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k, is_all=is_all)
@@ -614,20 +619,25 @@ class Boosting(BoostedTrees):
         self.store_tree(growth, n_nodes)
         return values
 
-    def sum_by_leaf(self, n_nodes: int, gradients: Gradients, scale: PackedUnits) -> LeafSums:
-        """Sums of the true derivatives by leaf: of rows in the bag first, then of those outside, where these count."""
-        n_workers, leaf, fills = self.team.n_workers, self.growth.leaf, self.fills_leaves
-        shape = (2 * n_workers if fills else n_workers, n_nodes)
+    def sum_by_leaf(self, n_nodes: int, gradients: Gradients, scale: PackedUnits, *, parts: bool) -> LeafSums:
+        """Sums of the true derivatives by leaf, of the rows that count.
+
+        parts: of rows in the bag first, then of those outside; else all together, in a third of the time.
+        """
+        n_workers, leaf = self.team.n_workers, self.growth.leaf
+        shape = (2 * n_workers if parts else n_workers, n_nodes)
         sums = LeafSums(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-        is_out = 1 - self.is_in if fills else self.is_in
+        is_in = self.is_in if parts or not self.fills_leaves else np.ones(1, np.uint8)
+        is_out = 1 - self.is_in if parts else self.is_in
+        size = max(self.rows_of(0, LINE_ROWS)[1], 1)
 
         def add(lo: int, hi: int) -> None:
-            shard = min(lo // self.rows_of_part, n_workers - 1)
-            self.sum_leaves(None, shard, lo, hi, gradients, scale, leaf, self.is_in, sums)
-            if fills:
+            shard = min(lo // size, n_workers - 1)
+            self.sum_leaves(None, shard, lo, hi, gradients, scale, leaf, is_in, sums)
+            if parts:
                 self.sum_leaves(None, shard + n_workers, lo, hi, gradients, scale, leaf, is_out, sums)
 
-        self.share(add)
+        self.share(add, LINE_ROWS)
         return sums
 
     def in_bag(self, sums: LeafSums) -> LeafSums:

@@ -6,6 +6,7 @@ nothing to do: they draw the bags of the next three rounds.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,10 +43,23 @@ class BoostingBags:
         if number not in self.ahead:
             self.ahead = self.draw_some(number)
         parts = self.ahead.pop(number)
-        np.concatenate([part.is_in for part in parts], out=is_in)
-        n_rows = sum(len(part.rows) for part in parts)
-        self.rows = self.rows if len(self.rows) == n_rows else np.empty(n_rows, ROW)
-        return np.concatenate([part.rows for part in parts], out=self.rows)
+        ends = [0, *itertools.accumulate(len(part.rows) for part in parts)]
+        self.rows = self.rows if len(self.rows) == ends[-1] else np.empty(ends[-1], ROW)
+
+        n_slices = max(self.team.n_workers // len(parts), 1)  # of a part, so that more threads have one
+
+        def join(thread: int) -> None:
+            for task in range(thread, len(parts) * n_slices, self.team.n_workers):
+                k, slice_ = divmod(task, n_slices)
+                for to, part, first in (
+                    (is_in, parts[k].is_in, self.draw.block_range(k, len(parts))[0]),
+                    (self.rows, parts[k].rows, ends[k]),
+                ):
+                    lo, hi = (len(part) * (slice_ + edge) // n_slices for edge in (0, 1))
+                    to[first + lo : first + hi] = part[lo:hi]
+
+        self.team.run(join)  # by the calling thread it took a quarter of a millisecond for half a million rows
+        return self.rows
 
     def draw_some(self, first: int) -> dict[int, list[DrawnRows]]:
         """Draw the bag of a round, and bags of those that follow while there are threads."""

@@ -79,6 +79,7 @@ class Loss:
     is_positive: bool = False  # for targets that are not negative
     is_by_row: bool = True  # whether the value is a mean over rows, each by itself
     judges_bags: bool = True  # whether the value of rows outside a bag tells when to stop
+    leaves_derivatives: bool = False  # whether the value of a round leaves the derivatives of the next behind
     draws_once: bool = False  # whether the trees of a round draw the same features, as if each were of its own model
 
     def check(self, y: Floats) -> None:
@@ -491,6 +492,7 @@ class LogLoss(TwoClasses):
     """`-log(p)` for the probability `p` of the row's class, `1 / (1 + exp(-raw))` for class 1."""
 
     name, code = "log_loss", _codes.LOGISTIC
+    leaves_derivatives = True
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The log-odds of class 1."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.ensemble.boosting import Boosting, leaf_units
+from spinney._types import ROW
+from spinney.ensemble.boosting import ROUTED_ROWS, Boosting, leaf_units
 from spinney.kernels.common.structs import Gradients
 from spinney.tree.predict import add_answers
 from spinney.tree.vector_boost import VectorGrowth
@@ -87,10 +88,9 @@ class VectorBoosting(Boosting):
         n_nodes = growth.grow_outputs(units, bag, self.min_weight, seed, control)
         kernels = self.kernels.boost.leaf_values
         if bag is not None:
+            structs = growth.table, growth.source, growth.nodes
             self.share(
-                lambda lo, hi: kernels.route_rest(
-                    lo, hi, growth.table, growth.source, growth.nodes, self.is_in, growth.leaf
-                )
+                lambda lo, hi: kernels.route_rest(lo, hi, *structs, self.is_in, growth.leaf, np.empty(ROUTED_ROWS, ROW))
             )
         values = self.settle_outputs(n_nodes, sizes)
 
@@ -116,7 +116,7 @@ class VectorBoosting(Boosting):
         gain = np.zeros(n_nodes)
         for k in reversed(range(n_raw)):  # the first score is written last, and its value is that of the leaf
             scale = leaf_units(*sizes[k])
-            sums = self.sum_by_leaf(n_nodes, self.derivatives[k], scale)
+            sums = self.sum_by_leaf(n_nodes, self.derivatives[k], scale, parts=self.fills_leaves)
             values[k] = self.write_tree(growth, n_nodes, self.in_bag(sums), scale)
             if self.outside is not None:  # judged by what rows of the bag say alone
                 self.outside.raw[k] += values[k, growth.leaf[self.outside.rows]]

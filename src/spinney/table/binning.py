@@ -36,6 +36,9 @@ SORTED_AT_ONCE = 1 << 16  # values that one call sorts, in whole columns
 COLUMNS_AT_ONCE = 4  # at least: a row-major table is read from end to end for each block
 ROWS_AT_ONCE = 1 << 16  # that one call writes
 JOINED_AT_ONCE = 1 << 14  # rows whose codes a thread puts together: in all, half a megabyte of 32 columns
+LONG_COLUMN = 1 << 16  # rows of a column whose pieces are worth a thread each
+VERY_LONG_COLUMN = 1 << 18  # rows of one that one thread, too, sorts in pieces: 100,000 rows gain nothing
+N_PIECES = 8  # 500,000 rows: 10.6 ms to sort them and 0.9 to cut; 14.5 for one, 9.6 and 2.3 for 16
 FEW = 16  # values that tell most columns of more than two
 SEGMENTS_PER_CODE = 16  # then hardly a segment of a normal column has two bins; 8 leave some
 MOST_SEGMENTS = 1 << 17  # 256 kB stay in the second-level cache
@@ -170,12 +173,17 @@ def bin_side_by_side(
     """`make_bins` for narrow columns: each thread reads, cuts and codes columns of its own.
 
     They write codes to memory of their own, which threads put together by rows: bytes of one cache line that several
-    threads write would go to and fro between them.
+    threads write would go to and fro between them. Long columns that are too few for a turn of all threads, the last
+    ones, are sorted in pieces: 28 columns by 8 threads are three turns and a half, not four.
     """
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     levels = table.schema.levels
     at_once = max(min(2 * CELLS_AT_ONCE // (n_workers * n_rows), -(-len(levels) // n_workers)), 1)
-    spans = [slice(first, min(first + at_once, len(levels))) for first in range(0, len(levels), at_once)]
+    n_whole = len(levels)
+    if at_once == 1 and n_rows >= LONG_COLUMN and len(weight) == 1:
+        n_whole -= len(levels) % n_workers
+        n_whole = len(levels) if any(one is not None for one in levels[n_whole:]) else n_whole
+    spans = [slice(first, min(first + at_once, n_whole)) for first in range(0, n_whole, at_once)]
     place, is_wide, stride = lay_out([0] * len(levels))
     rows = np.zeros((n_rows, stride), np.uint8)
 
@@ -186,16 +194,83 @@ def bin_side_by_side(
         write_codes(values, cuts, place[: len(cuts)], is_wide[span], codes, kernels, map)
         return cuts, codes
 
+    def take(task: int) -> Any:
+        if task < len(spans):
+            return make(spans[task])
+        column = n_whole + task - len(spans)
+        return read_block(table, slice(column, column + 1), keep, kernels)
+
     def join(lo: int) -> None:
         mine = slice(lo, lo + JOINED_AT_ONCE)
         for span, (_, codes) in zip(spans, made, strict=True):
             rows[mine, span] = codes[mine]
+        for column, one in enumerate(shared, n_whole):
+            values, segments = one.values, one.segments
+            coded = ByteTable(rows, place[column : column + 1], is_wide[column : column + 1])
+            kernels.data.binning.code(float_table(values), lo, min(lo + JOINED_AT_ONCE, n_rows), segments, coded)
 
     with open_workers(n_workers) as share:
-        made = list(share(make, spans))
+        taken = list(share(take, range(len(spans) + len(levels) - n_whole)))
+        made = taken[: len(spans)]
+        shared = cut_in_pieces(taken[len(spans) :], most, kernels, share)
         run_all(share, join, range(0, n_rows, JOINED_AT_ONCE))
-    cuts = [cut for some, _ in made for cut in some]
+    cuts = [cut for some, _ in made for cut in some] + [one.cuts for one in shared]
     return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
+
+
+class CutColumn(NamedTuple):
+    """A column whose bins are known, ready to be coded."""
+
+    values: NDArray[Any]  # (1, n_rows)
+    cuts: Cuts
+    segments: BinSegments
+
+
+def cut_in_pieces(columns: Sequence[NDArray[Any]], max_bins: int, kernels: Any, share: Share) -> list[CutColumn]:
+    """Cut long numeric columns, each (1, n_rows), of rows of weight 1; threads sort the pieces of all of them."""
+    if not columns:
+        return []
+    n_rows = columns[0].shape[1]
+    begin = list_pieces(n_rows)
+    ordered = [np.empty(n_rows, values.dtype) for values in columns]
+
+    def sort(task: int) -> None:
+        column, piece = divmod(task, N_PIECES)
+        mine = slice(begin[piece], begin[piece + 1])
+        ordered[column][mine] = columns[column][0, mine]
+        ordered[column][mine].sort()
+
+    def cut(column: int) -> CutColumn:
+        values, cuts = columns[column], cut_sorted_pieces(ordered[column], begin, max_bins, kernels)
+        return CutColumn(values, cuts, lay_cuts([cuts], values.dtype, n_rows, kernels))
+
+    run_all(share, sort, range(len(columns) * N_PIECES))
+    return list(share(cut, range(len(columns))))
+
+
+def cut_long_column(column: NDArray[Any], max_bins: int, kernels: Any) -> Cuts:
+    """Cuts of a column (n_rows,) of rows of weight 1; pieces of it are sorted in three quarters of the time."""
+    two = cut_two_values(column)
+    if two is not None:
+        return two
+    begin, ordered = list_pieces(len(column)), column.copy()
+    for piece in range(N_PIECES):
+        ordered[begin[piece] : begin[piece + 1]].sort()
+    return cut_sorted_pieces(ordered, begin, max_bins, kernels)
+
+
+def list_pieces(n_rows: int) -> NDArray[np.int64]:
+    """Where the pieces of a column begin, and where the last one ends."""
+    return np.linspace(0, n_rows, N_PIECES + 1).astype(np.int64)
+
+
+def cut_sorted_pieces(ordered: NDArray[Any], begin: NDArray[np.int64], max_bins: int, kernels: Any) -> Cuts:
+    """Cuts of a column (n_rows,) that is sorted from each place of `begin` to the next."""
+    most = min(max_bins, len(ordered))
+    tail_values, low, high = np.empty((3, most), ordered.dtype)
+    places, tail = np.empty((3, N_PIECES), np.int64), np.empty(most, np.int64)
+    n_bins, n_known = kernels.data.sorted_pieces.cut_pieces(ordered, begin, most, places, tail, tail_values, low, high)
+    return make_cuts(low[:n_bins], high[:n_bins], has_missing=n_known < len(ordered))
 
 
 def bin_sparse_table(table: Table, weight: NDArray[np.int64], max_bins: int, kernels: Any) -> Bins:
@@ -299,7 +374,13 @@ def cut_block(
     numeric = [j for j, one in enumerate(levels) if one is None]
     at_once = max(SORTED_AT_ONCE // values.shape[1], 1)
     groups = [numeric[k : k + at_once] for k in range(0, len(numeric), at_once)]
-    found = share(lambda group: cut_columns(values, group, weight, max_bins, kernels), groups)
+
+    def cut(group: list[int]) -> list[Cuts]:
+        if len(weight) == 1 and values.shape[1] >= VERY_LONG_COLUMN:
+            return [cut_long_column(values[j], max_bins, kernels) for j in group]
+        return cut_columns(values, group, weight, max_bins, kernels)
+
+    found = share(cut, groups)
     cuts = iter([cut for group in found for cut in group])
     return [next(cuts) if one is None else list_levels(values[j], len(one)) for j, one in enumerate(levels)]
 
@@ -328,13 +409,16 @@ def cut_columns(
     kernels.data.binning.cut(ordered, most, np.empty(most, np.int64), low, high, n_bins, n_known)
     cuts = []
     for j, n in enumerate(n_bins.tolist()):
-        lowest = low[j, :n] + 0.0  # -0.0 becomes 0.0
-        highest = high[j, :n] + 0.0
-        cut = Cuts(lowest.astype(np.float64), highest.astype(np.float64), bool(n_known[j] < n_rows))
+        cut = make_cuts(low[j, :n], high[j, :n], has_missing=n_known[j] < n_rows)
         if len(weight) > 1 and is_binned(cut):  # where every value has a code, weights do not matter
             cut = cut_weighted(values[columns[j]], ordered[j], weight, max_bins, kernels)
         cuts.append(cut)
     return cuts
+
+
+def make_cuts(low: NDArray[Any], high: NDArray[Any], *, has_missing: bool | np.bool_) -> Cuts:
+    """The bins of a column by what kernels found, of the type of the column; -0.0 becomes 0.0."""
+    return Cuts((low + 0.0).astype(np.float64), (high + 0.0).astype(np.float64), bool(has_missing))
 
 
 def cut_two_values(column: NDArray[Any]) -> Cuts | None:
@@ -405,14 +489,18 @@ def lay_cuts(cuts: Sequence[Cuts], dtype: np.dtype[Any], n_rows: int, kernels: A
 
 def code_values(values: NDArray[Any], segments: BinSegments, coded: ByteTable, kernels: Any, share: Share) -> None:
     """Write the codes of columns (n_columns, n_rows) whose cuts are laid."""
-    n_rows = values.shape[1]
-    whole = np.dtype(f"i{values.itemsize}")
-    table = FloatTable(values, values.view(whole), int(np.iinfo(whole).min))
+    n_rows, table = values.shape[1], float_table(values)
 
     def write(lo: int) -> None:
         kernels.data.binning.code(table, lo, min(lo + ROWS_AT_ONCE, n_rows), segments, coded)
 
     run_all(share, write, range(0, n_rows, ROWS_AT_ONCE))
+
+
+def float_table(values: NDArray[Any]) -> FloatTable:
+    """Columns (n_columns, n_rows) as kernels code them."""
+    whole = np.dtype(f"i{values.itemsize}")
+    return FloatTable(values, values.view(whole), int(np.iinfo(whole).min))
 
 
 def lay_segments(low: NDArray[Any], n_bins: NDArray[np.int64], n_segments: int, kernels: Any) -> BinSegments:

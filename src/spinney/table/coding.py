@@ -243,23 +243,21 @@ def make_codes(
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     n_features, levels = table.schema.n_features, table.schema.levels
     rows = np.zeros((n_rows, row_stride(n_features)), CODE)
-    at_once = min(max(CELLS_AT_ONCE // n_rows, 1), n_features)
+    at_once = min(max(CELLS_AT_ONCE // n_rows, 1), -(-n_features // n_workers))
     edges: list[Edges] = [(np.zeros(0), np.zeros(0))] * n_features
     has_missing = np.zeros(n_features, np.bool_)
+
+    def code(first: int) -> None:  # a thread reads columns of its own: by the caller, 28 of 100,000 rows took 5 ms
+        here = slice(first, min(first + at_once, n_features))
+        values = table.block(here.start, here.stop)
+        codes = np.empty((len(values), n_rows), CODE)
+        values = values if keep is None else values[:, keep]
+        edges[here] = code_columns(values, levels[here], weight, max_codes, kernels, codes)
+        has_missing[here] = ~codes.all(axis=1)
+        rows[:, here] = codes.T
+
     with open_workers(n_workers) as share:
-        for begin in range(0, n_features, at_once * n_workers):
-            block = table.block(begin, min(begin + at_once * n_workers, n_features))
-
-            def code(first: int, begin: int = begin, block: NDArray[np.float64] = block) -> None:
-                values = block[first - begin : first - begin + at_once]
-                here = slice(first, first + len(values))
-                codes = np.empty((len(values), n_rows), CODE)
-                values = values if keep is None else values[:, keep]
-                edges[here] = code_columns(values, levels[here], weight, max_codes, kernels, codes)
-                has_missing[here] = ~codes.all(axis=1)
-                rows[:, here] = codes.T
-
-            run_all(share, code, range(begin, begin + len(block), at_once))
+        run_all(share, code, range(0, n_features, at_once))
     return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
 
 

@@ -369,7 +369,7 @@ class BoostMemory:
         new = np.zeros(n_grown, np.int64)
         new[old] = np.arange(len(old))
         for array in nodes[: BoostNodes._fields.index("split_order")]:
-            array[..., : len(old)] = array[..., old]
+            array[..., : len(old)] = array.take(old, axis=-1)  # half the time of array[..., old]
         child = nodes.first_child[: len(old)]
         child[child > 0] = new[child[child > 0]]
         self.state[N_NODES] = len(old)
@@ -525,12 +525,16 @@ class BoostGrowth(BoostMemory):
         self.share_rows(len(bag), work)
         return sum(totals)
 
-    def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
-        """Call work(shard) for all shards, side by side where so many rows are worth it."""
+    def share_rows(
+        self, n_rows: int, work: Callable[[int], None], work_too: Callable[[int], None] | None = None
+    ) -> None:
+        """Call work(shard) for all shards, and work_too(thread), side by side where so many rows are worth it."""
 
         def work_on_some(thread: int) -> None:
             for shard in range(thread, self.n_shards, self.n_threads):
                 work(shard)
+            if work_too is not None:
+                work_too(thread)
 
         if n_rows * self.n_threads < SHARE_CELLS:
             for thread in range(self.n_threads):
@@ -538,8 +542,11 @@ class BoostGrowth(BoostMemory):
         else:
             self.run(work_on_some)
 
-    def close(self, n_rows: int) -> int:
-        """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes."""
+    def close(self, n_rows: int, route: Callable[[int], None] | None = None) -> int:
+        """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes.
+
+        route: called with the number of each thread, which writes the leaves of its part of the other rows.
+        """
         n_grown = int(self.state[N_NODES])
         if n_grown == 1:
             self.leaf[:] = 0
@@ -550,7 +557,7 @@ class BoostGrowth(BoostMemory):
         def mark(shard: int) -> None:
             self.mark_leaves(None, shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
 
-        self.share_rows(n_rows, mark)
+        self.share_rows(n_rows, mark, route)
         return int(n_nodes)
 
 

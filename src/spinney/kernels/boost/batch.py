@@ -1,7 +1,7 @@
 """A batch of open nodes whose children threads make ready side by side, in two steps with a wait between them.
 
     MOVE_BATCH   the rows of all nodes, laid end to end, are dealt out: a thread moves its shards of a node to the
-                 children, and sums those of the smaller child
+                 children, and sums those of the smaller child; nodes are as long as they cost
     SCAN_BATCH   the features of all nodes are dealt out: a thread adds up what was summed of a feature, subtracts it
                  for the other child, and finds the best cut of the feature in both
 
@@ -58,12 +58,12 @@ def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSetti
     n = np.int64(settings.n_threads)
     n_shards = np.int64(settings.n_shards)
     start = frontier.batch.begin[k]
-    n_rows = frontier.batch.begin[k + 1] - start
+    length = frontier.batch.begin[k + 1] - start
     line = max(frontier.batch.begin[frontier.state[N_BATCH]], n * settings.piece_rows)
-    if n_rows < 2 * settings.piece_rows:
-        is_mine = (2 * start + n_rows) * n // (2 * line) == thread  # it has the row in the middle
+    if length < 2 * settings.piece_rows:
+        is_mine = (2 * start + length) * n // (2 * line) == thread  # it has the row in the middle
         return Part(np.int64(0), n_shards if is_mine else np.int64(0))
-    size = n * n_rows
+    size = n * length
     begin = (n_shards * (thread * line - n * start) + size // 2) // size  # the nearest to where the thread begins
     end = (n_shards * ((thread + 1) * line - n * start) + size // 2) // size
     return Part(min(max(begin, np.int64(0)), n_shards), min(max(end, np.int64(0)), n_shards))

@@ -62,6 +62,8 @@ from .shards import (
 
 GO_ON = -1
 ONE = np.uint64(1)
+# What a row costs a batch, where one in four is summed: 2.5 ns to be moved, 13.4 ns to be summed in 28 features.
+MOVED, SUMMED_TOO, MEAN_ROW = 3, 16, 7
 
 
 # --- Children -----------------------------------------------------------------------------------------------
@@ -262,11 +264,12 @@ def lay_out(
     child = frontier.first_child[slot]
     nodes.n_rows[child] = n_rows  # until they are counted, children have as many as they can have
     nodes.n_rows[child + 1] = n_rows
-    batch.begin[k + 1] = batch.begin[k] + n_rows
     batch.small[k] = -1
+    n_small = np.int64(0)
     if fill_children(slot, table, nodes, frontier, settings):
         mark_branches(slot, table, frontier, scratch.goes_left)
-        batch.small[k] = guess_smaller(slot, table, source, buffer, nodes, frontier, scratch.goes_left)
+        batch.small[k], n_small = guess_smaller(slot, table, source, buffer, nodes, frontier, scratch.goes_left)
+    batch.begin[k + 1] = batch.begin[k] + (MOVED * n_rows + SUMMED_TOO * n_small) // MEAN_ROW
 
 
 @inlined

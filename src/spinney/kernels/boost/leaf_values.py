@@ -124,17 +124,23 @@ def mark_leaves(
 
 
 @inlined
+def next_node(row: int, node: int, table: BoostTable, source: ByteRows, nodes: BoostNodes) -> int:
+    """The child of a node that a row of the table goes to."""
+    test = nodes.test[node]
+    kind = kind_of(test)
+    column = column_of(feature_of(test), table)
+    at = np.uint64(row * table.n_words * 8 + column.place)
+    code = decode(np.int64(read_code(source.codes, at, column.is_wide)), column)
+    cut = nodes.last_code[node] if kind == THRESHOLD else nodes.first_word[node]
+    return nodes.first_child[node] + branch_of_code(code, kind, cut, missing_of(test), nodes.subsets)
+
+
+@inlined
 def leaf_of(row: int, table: BoostTable, source: ByteRows, nodes: BoostNodes) -> int:
     """The leaf of a row of the table."""
     node = np.int64(0)
     while nodes.first_child[node] > 0:
-        test = nodes.test[node]
-        kind = kind_of(test)
-        column = column_of(feature_of(test), table)
-        at = np.uint64(row * table.n_words * 8 + column.place)
-        code = decode(np.int64(read_code(source.codes, at, column.is_wide)), column)
-        cut = nodes.last_code[node] if kind == THRESHOLD else nodes.first_word[node]
-        node = nodes.first_child[node] + branch_of_code(code, kind, cut, missing_of(test), nodes.subsets)
+        node = next_node(row, node, table, source, nodes)
     return node
 
 
@@ -147,11 +153,28 @@ def route_rest(
     nodes: BoostNodes,
     is_in: np.ndarray,  # (n_rows,) uint8: rows that the tree was grown on
     leaf: np.ndarray,
+    waiting: np.ndarray,  # (any,) int32 scratch: rows that go down together
 ) -> None:
-    """Write the leaf of rows lo .. hi that the tree was not grown on."""
-    for i in range(lo, hi):
-        if is_in[i] == 0:
-            leaf[i] = leaf_of(i, table, source, nodes)
+    """Write the leaf of rows lo .. hi that the tree was not grown on.
+
+    All that wait take a step before any takes the next: a processor does several at once, since none waits for another.
+    """
+    for first in range(lo, hi, len(waiting)):
+        n = np.int64(0)
+        for i in range(first, min(first + len(waiting), hi)):
+            waiting[n] = i
+            n += np.int64(is_in[i] == 0)  # added, not jumped on: nobody can predict it
+        for k in range(n):
+            leaf[waiting[k]] = 0
+        while n > 0 and nodes.first_child[0] > 0:
+            n_left = np.int64(0)
+            for k in range(n):
+                row = np.int64(waiting[k])
+                node = next_node(row, np.int64(leaf[row]), table, source, nodes)
+                leaf[row] = node
+                waiting[n_left] = row
+                n_left += np.int64(nodes.first_child[node] > 0)
+            n = n_left
 
 
 # --- The values of leaves -----------------------------------------------------------------------------------

@@ -153,8 +153,8 @@ def guess_smaller(
     nodes: BoostNodes,
     frontier: BoostFrontier,
     goes_left: np.ndarray,
-) -> int:
-    """Branch of an open node with fewer rows, judged by a sample."""
+) -> tuple[int, int]:
+    """Branch of an open node with fewer rows, and about how many these are, judged by a sample."""
     node = frontier.number[slot]
     column = column_of(frontier.feature[slot], table)
     rows = rows_of(node, source, buffer, nodes)
@@ -168,7 +168,8 @@ def guess_smaller(
             at = np.uint64(k * column.n_words * 8 + column.place)
             n_left += np.int64(goes_left[read_code(rows.codes, at, column.is_wide)])
             n_seen += 1
-    return np.int64(2 * n_left > n_seen)
+    n_small = min(n_left, n_seen - n_left)
+    return np.int64(2 * n_left > n_seen), nodes.n_rows[node] * n_small // max(n_seen, np.int64(1))
 
 
 # --- The part of a shard ------------------------------------------------------------------------------------

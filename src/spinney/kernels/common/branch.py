@@ -27,7 +27,7 @@ def branch_of_code(code: int, kind: int, cut: int, missing: int, subsets: np.nda
     if code == MISSING_CODE:
         return missing
     if kind == THRESHOLD:
-        return 0 if code <= cut else 1
+        return np.int64(code > cut)
     return 0 if has_level(subsets, cut, code - 1) else 1
 
 

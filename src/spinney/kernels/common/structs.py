@@ -873,7 +873,7 @@ class BoostBatch(NamedTuple):
 
     slot: NDArray[np.int64]  # of the node
     small: NDArray[np.int64]  # the branch that is summed, fewer rows by a sample; -1: no child will be split
-    begin: NDArray[np.int64]  # (MOST_BATCH + 1,): rows of the nodes before it
+    begin: NDArray[np.int64]  # (MOST_BATCH + 1,): what the nodes before it cost, in rows of a node that is summed
     squares: NDArray[np.int64]  # (n_shards, 2 * MOST_BATCH): of gradients in a child, where luck is asked for
     cuts: BestCuts  # of the children, one after the other: each array (2 * MOST_BATCH * n_features,)
 

@@ -3,6 +3,7 @@
     binning    sorted columns ──► cut ──► lowest and highest value of each bin ──► lay_segments ──► BinSegments
                values, BinSegments ──► code ──► ByteTable: a byte or two for each value, row by row
                ByteTable, mass of its codes ──► fill_bins ──► recode ──► ByteTable of fewer bins
+    sorted_pieces    a column that threads have sorted in pieces ──► cut_pieces ──► its bins, as by cut
     whole_numbers    a column of whole numbers ──► code_by_counting ──► its codes, without sorting
     draws      (seed, tree) ──► how often each row is in the bag of that tree; DrawStrata, DrawGuide and PoissonRates
                say what is drawn from, and with which chances
