@@ -37,7 +37,7 @@ from .driver import bound_children, make_children, may_split, open_child
 from .rows import read_code
 from .scan import hessian_of, score_of, value_of
 from .search import best_feature, keep_test, list_feature_bins, may_be_small, note_cut, scan_features, scan_listed
-from .shards import mark_branches, spread_bundles, subtract_histogram, sum_range
+from .shards import mark_branches, open_spans, spread_bundles, subtract_histogram, sum_range
 
 NO_TEST, FOUND, NEEDS_COUNTS = range(3)  # what a search ends with
 
@@ -226,6 +226,7 @@ def begin_root(
     spread_bundles(frontier.histogram, np.int64(0), total, table)
     frontier.lower[0] = nodes.lower[0]
     frontier.upper[0] = nodes.upper[0]
+    open_spans(np.int64(0), table, frontier)
     return may_split(np.int64(0), nodes, frontier, settings)
 
 
@@ -275,7 +276,7 @@ def end_split(
         size = table.histogram_size
         left = frontier.left_packed[slot]
         spread_bundles(frontier.histogram, part * size, frontier.packed[slot] - left if small == 1 else left, table)
-        subtract_histogram(frontier.histogram, slot * size, part * size, rest * size, table)
+        subtract_histogram(slot, part * size, rest * size, table, frontier)
 
 
 # --- The search by counts -----------------------------------------------------------------------------------

@@ -15,17 +15,17 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, MISSING_CODE, SUM_SHIFT
+from spinney._types import BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, GAIN_LANES, MISSING_CODE, SUM_SHIFT
 
 from ..common.bins import order_bins
 from ..common.category_chance import few_rows, luck_of, no_chance
-from ..common.structs import BoostCut, BoostSettings, Bounds, Chance, HistogramScan, RowSums
+from ..common.structs import BoostCut, BoostSettings, Bounds, Chance, HistogramScan, Range, RowSums
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
 NO_GAIN = -np.inf
 FEW_BINS = 24  # are sorted by insertion alone
 CROWD = 64
-ONE = np.uint64(1)
+ONE, THREE, SEVEN, EIGHT, NINE = (np.uint64(k) for k in (1, 3, 7, GAIN_LANES, 9))
 HUGE = 1e300
 INFINITY_BITS = np.int64(0x7FF0_0000_0000_0000)  # of an infinite float64: what is greater is NaN
 
@@ -94,51 +94,62 @@ def scan_two_codes(left: int, right: int, total: int, settings: BoostSettings) -
 def scan_histogram(
     histogram: np.ndarray,
     first: int,  # place of the missing code
-    n_codes: int,
+    span: Range,  # codes that the node may have
     total: int,
     room: HistogramScan,
     settings: BoostSettings,
-) -> BoostCut:
+) -> tuple[BoostCut, Range]:
     """Best cut of a narrow number, with twice the scores of its branches; -inf where no cut is allowed.
 
-    Codes that the node does not have are not passed over: a cut behind one parts the rows as the cut before it does,
-    and the first of equal gains counts.
+    Returns the codes that the node has, too, give or take seven at either end: its children have no others. Codes in
+    between that it does not have are not passed over: a cut behind one parts the rows as the cut before it does, and
+    the first of equal gains counts. Gains are worked out eight at a time, and what is not allowed is masked: fewer ends
+    of loops that the processor cannot foresee.
     """
     lefts = room.left
     gains = room.gain
     bits = room.gain_bits
     missing = histogram[first]
-    if n_codes == 2 and missing == 0:
-        return scan_two_codes(histogram[first + 1], histogram[first + 2], total, settings)
     acc = np.int64(0)
-    start = np.uint64(first) + ONE
-    n = np.uint64(n_codes)
+    start = np.uint64(first + span.first)
+    n = np.uint64(span.last + 1 - span.first)
     for k in range(np.uint64(0), n):
         acc += histogram[start + k]
         lefts[k] = acc
+    for k in range(n, n + SEVEN):  # as of codes behind the last that no row has
+        lefts[k] = acc
+    if acc == 0:
+        return BoostCut(NO_GAIN, np.int64(0), np.int64(-1), np.int64(0), np.int64(0)), span
+    begin = np.uint64(0)
+    while lefts[begin + SEVEN] == 0:
+        begin += EIGHT
+    end = (n + SEVEN) & ~SEVEN
+    while end - begin > EIGHT and lefts[end - NINE] == acc:
+        end -= EIGHT
     gradient_unit = settings.gradient_unit
     hessian_unit = settings.hessian_unit
     reg_lambda = settings.reg_lambda
+    least = np.int64(settings.min_hessian)
     g_all = np.float64(gradient_of(total)) * gradient_unit
-    h_all = np.float64(hessian_of(total)) * hessian_unit
+    whole = hessian_of(total)
+    h_all = np.float64(whole) * hessian_unit
     best = NO_GAIN
     cut = np.uint64(0)
     side = np.int64(-1)
+    n_gains = ((end - begin) >> THREE) << THREE  # a multiple of eight, so that LLVM makes no loop for a rest
     for with_missing in range(2 if missing != 0 else 1):
         more = missing * with_missing
-        begin = np.uint64(0)
-        end = n
-        while begin < end and (lefts[begin] == 0 or hessian_of(lefts[begin] + more) < settings.min_hessian):
-            begin += ONE
-        while end > begin and hessian_of(total - lefts[end - ONE] - more) < settings.min_hessian:
-            end -= ONE
-        for k in range(begin, end):
-            left = lefts[k] + more
+        top = np.int64(-1)
+        for k in range(n_gains):
+            left = lefts[begin + k] + more
             g = np.float64(gradient_of(left)) * gradient_unit
-            gains[k] = plain_gain(g, np.float64(hessian_of(left)) * hessian_unit, g_all, h_all, reg_lambda)
-        top = np.int64(-1)  # whole numbers, of which LLVM makes vectors; it does not of floats, for the sake of NaN
-        for k in range(begin, end):
-            top = max(top, bits[k] if bits[k] <= INFINITY_BITS else np.int64(-1))
+            h = hessian_of(left)
+            gain = plain_gain(g, np.float64(h) * hessian_unit, g_all, h_all, reg_lambda)
+            is_allowed = (lefts[begin + k] != 0) & (h >= least) & (whole - h >= least)
+            gain = gain if is_allowed else -1.0
+            gains[begin + k] = gain
+        for k in range(n_gains):  # whole numbers, of which LLVM makes vectors; not of floats, for the sake of NaN
+            top = max(top, bits[begin + k] if bits[begin + k] <= INFINITY_BITS else np.int64(-1))
         at = begin
         while top >= 0 and bits[at] != top:
             at += ONE
@@ -146,16 +157,17 @@ def scan_histogram(
             best = gains[at]
             cut = at
             side = np.int64(with_missing)
+    span = Range(span.first + np.int64(begin), min(span.last, span.first + np.int64(end) - 1))
     if side < 0:
-        return BoostCut(NO_GAIN, np.int64(0), np.int64(-1), np.int64(0), np.int64(0))
+        return BoostCut(NO_GAIN, np.int64(0), np.int64(-1), np.int64(0), np.int64(0)), span
     following = cut + ONE
-    while following < n and histogram[start + following] == 0:
+    while following < n and lefts[following] == lefts[cut]:
         following += ONE
+    code = np.int64(start + cut) - first
     branch = np.int64(1) - side if missing != 0 else np.int64(-1)
     left = lefts[cut] + missing * side
-    return BoostCut(
-        best, np.int64(cut + ONE), np.int64(following + ONE) if following < n else np.int64(-1), branch, left
-    )
+    next_code = np.int64(start + following) - first if following < n else np.int64(-1)
+    return BoostCut(best, code, next_code, branch, left), span
 
 
 @inlined
@@ -244,11 +256,11 @@ def scan_bins(
 
 
 @kernel
-def list_bins(histogram: np.ndarray, first: int, n_codes: int, bins: np.ndarray) -> int:
+def list_bins(histogram: np.ndarray, first: int, span: Range, bins: np.ndarray) -> int:
     """List the present codes of a feature with their sums, in the order of the codes; return how many there are."""
     n = np.uint64(0)
     start = np.uint64(first)
-    for code in range(ONE, np.uint64(n_codes) + ONE):
+    for code in range(np.uint64(span.first), np.uint64(span.last) + ONE):
         v = histogram[start + code]
         bins[BIN_CODE, n] = code
         bins[BIN_SUM, n] = v

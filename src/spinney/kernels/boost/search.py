@@ -98,7 +98,8 @@ def list_feature_bins(
         n = list_pair(first_of_pair(feature, at, frontier.packed[slot], table, frontier), frontier.packed[slot], bins)
     elif table.histogram_start[feature] >= 0:
         missing = frontier.histogram[at]
-        n = list_bins(frontier.histogram, at, n_codes, bins)
+        span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+        n = list_bins(frontier.histogram, at, span, bins)
     else:
         histogram = scratch.wide_histogram
         node = frontier.number[slot]
@@ -116,7 +117,7 @@ def list_feature_bins(
             n = list_met_bins(histogram, n_met, bins, scores)
             sort_bins(bins, scores, n, scratch.spare, scratch.buckets)
         else:
-            n = list_bins(histogram, np.int64(0), n_codes, bins)
+            n = list_bins(histogram, np.int64(0), Range(np.int64(1), n_codes), bins)
             for k in range(n_codes + 1):
                 histogram[k] = 0
     if table.features[IS_CATEGORICAL, feature] != 0:
@@ -272,13 +273,17 @@ def scan_features(
             continue
         if settings.is_plain and not table.is_wide[feature] and features[IS_CATEGORICAL, feature] == 0:
             at = slot * table.histogram_size + table.histogram_start[feature]
-            if table.is_paired[feature]:
-                left = first_of_pair(feature, at, total, table, frontier)
+            is_pair = table.is_paired[feature] or (features[N_CODES, feature] == 2 and frontier.histogram[at] == 0)
+            if is_pair:
+                left = frontier.histogram[at + 1]
+                if table.is_paired[feature]:
+                    left = first_of_pair(feature, at, total, table, frontier)
                 found = scan_two_codes(left, total - left, total, settings)
             else:
-                found = scan_histogram(
-                    frontier.histogram, at, features[N_CODES, feature], total, scratch.histogram_scan, settings
-                )
+                span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+                found, span = scan_histogram(frontier.histogram, at, span, total, scratch.histogram_scan, settings)
+                frontier.spans[slot, feature, 0] = span.first
+                frontier.spans[slot, feature, 1] = span.last
             note_cut(f, found, scratch)
             scratch.best.gain[f] *= 0.5
         else:
