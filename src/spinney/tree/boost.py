@@ -567,7 +567,6 @@ def make_boost_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
 
 def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
     """Memory of one thread."""
-    gain = np.zeros(NARROW_CODES + GAIN_LANES)
     return BoostScratch(
         goes_left=np.zeros(n_codes + 1, np.uint8),
         wide_histogram=np.zeros(n_codes + 1, SUM),
@@ -577,7 +576,7 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
-        histogram_scan=HistogramScan(np.zeros(NARROW_CODES + GAIN_LANES, SUM), gain, gain.view(np.int64)),
+        histogram_scan=HistogramScan(*np.zeros((2, NARROW_CODES + GAIN_LANES), SUM)),
         best=make_best_cuts(n_features),
     )
 

@@ -38,6 +38,7 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    LeastHessians,
     Part,
     Range,
     RowSums,
@@ -47,6 +48,7 @@ from .category_chance import noise_of
 from .rows import add_wide, count_codes, count_enough, count_rows, encode
 from .scan import (
     NO_GAIN,
+    UNKNOWN,
     hessian_of,
     list_bins,
     list_met_bins,
@@ -200,6 +202,69 @@ def has_enough(
 
 
 @inlined
+def has_plain_histogram(feature: int, table: BoostTable, settings: BoostSettings) -> bool:
+    """Whether the cuts of a feature are found by `scan_histogram`, or at once for two codes."""
+    return settings.is_plain and not table.is_wide[feature] and table.features[IS_CATEGORICAL, feature] == 0
+
+
+@inlined
+def has_two_codes(feature: int, at: int, table: BoostTable, frontier: BoostFrontier) -> bool:
+    """Whether a feature has one cut at most in a node whose histogram has its sums from `at` on."""
+    return table.is_paired[feature] or (table.features[N_CODES, feature] == 2 and frontier.histogram[at] == 0)
+
+
+@kernel
+def scan_again(
+    slot: int,
+    feature: int,
+    least: LeastHessians,
+    table: BoostTable,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> BoostCut:
+    """The best cut of a plain number once more, its place included, and with other limits."""
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+    found, _ = scan_histogram(
+        frontier.histogram, at, span, frontier.packed[slot], least, NO_GAIN, scratch.histogram_scan, settings
+    )
+    return found
+
+
+@inlined
+def least_by_rows(
+    slot: int,
+    feature: int,
+    table: BoostTable,
+    rows: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> LeastHessians:
+    """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
+    node = frontier.number[slot]
+    count_bin_rows(node, feature, np.int64(0), False, table, rows, nodes, scratch)
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    least_rows = settings.min_samples_leaf
+    n_rows = nodes.n_rows[node]
+    whole = hessian_of(frontier.packed[slot])
+    left = np.int64(settings.min_hessian)
+    right = whole + 1  # more than there is, until a code leaves enough rows behind it
+    n_left = np.int64(0)
+    h_left = np.int64(0)
+    for code in range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1] + 1):
+        n_left += scratch.row_counts[code]
+        h_left += hessian_of(frontier.histogram[at + code])
+        if n_left < least_rows:
+            left = max(left, h_left + 1)
+        if n_rows - n_left >= least_rows:
+            right = whole - h_left
+    return LeastHessians(left, max(right, np.int64(settings.min_hessian)))
+
+
+@inlined
 def is_allowed(feature: int, slot: int, table: BoostTable, frontier: BoostFrontier) -> bool:
     """Whether some set of features that may interact holds the feature and all those used above the node."""
     n_words = table.interactions.shape[1]
@@ -258,6 +323,8 @@ def scan_features(
     total = frontier.packed[slot]
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
     key = fold(np.uint64(settings.seed), np.uint64(frontier.key[slot]))
+    least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
+    floor = NO_GAIN  # the best gain so far: of a number that does not reach it the cut is not looked for
     n_left = np.int64(len(used))
     n_open = np.int64(settings.n_try)
     for f in range(part.end):
@@ -271,21 +338,22 @@ def scan_features(
         n_open -= 1
         if f < part.begin or not is_allowed(feature, slot, table, frontier):
             continue
-        if settings.is_plain and not table.is_wide[feature] and features[IS_CATEGORICAL, feature] == 0:
-            at = slot * table.histogram_size + table.histogram_start[feature]
-            is_pair = table.is_paired[feature] or (features[N_CODES, feature] == 2 and frontier.histogram[at] == 0)
-            if is_pair:
+        at = slot * table.histogram_size + table.histogram_start[feature]
+        if has_plain_histogram(feature, table, settings):
+            if has_two_codes(feature, at, table, frontier):
                 left = frontier.histogram[at + 1]
                 if table.is_paired[feature]:
                     left = first_of_pair(feature, at, total, table, frontier)
                 found = scan_two_codes(left, total - left, total, settings)
             else:
                 span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
-                found, span = scan_histogram(frontier.histogram, at, span, total, scratch.histogram_scan, settings)
+                found, span = scan_histogram(
+                    frontier.histogram, at, span, total, least, floor, scratch.histogram_scan, settings
+                )
                 frontier.spans[slot, feature, 0] = span.first
                 frontier.spans[slot, feature, 1] = span.last
+            floor = max(floor, found.gain)
             note_cut(f, found, scratch)
-            scratch.best.gain[f] *= 0.5
         else:
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
             noise = frontier.noise[slot] if features[IS_CATEGORICAL, feature] != 0 else 0.0
@@ -347,13 +415,24 @@ def choose_feature(
             return f, np.int64(0)
         feature = used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
-        needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)
+        is_known = is_category or best.cut[f] != UNKNOWN
+        needs_counts = is_known and not best.is_counted[f] and may_be_small(best.left[f], total, settings)
         is_small = False
         if needs_counts and not is_category and settings.min_weight_leaf == 0:
             # most winners are large enough: to see that, their branches alone are counted
-            least = settings.min_samples_leaf
-            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least, table, rows, nodes)
+            least_rows = settings.min_samples_leaf
+            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least_rows, table, rows, nodes)
             is_small = needs_counts
+        at = slot * table.histogram_size + table.histogram_start[feature]
+        is_numbered = is_small and has_plain_histogram(feature, table, settings) and best.missing[f] < 0
+        is_numbered = is_numbered and not has_two_codes(feature, at, table, frontier)
+        if is_numbered or not is_known:
+            least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
+            if is_numbered:
+                least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
+            best.is_counted[f] = is_numbered
+            continue
         n = np.int64(0)
         missing = np.int64(0)
         if is_category or needs_counts:

@@ -898,8 +898,7 @@ class HistogramScan(NamedTuple):
     """A narrow feature at a node, code by code; each array (NARROW_CODES + 8,). Life: node; kernels write."""
 
     left: NDArray[np.int64]  # packed sum of the rows with codes up to one, none of them missing
-    gain: NDArray[np.float64]  # of a cut behind it: twice the scores of both branches; -1: not allowed
-    gain_bits: NDArray[np.int64]  # the same memory: as whole numbers, gains that are not negative have the same order
+    gain_bits: NDArray[np.int64]  # bits of twice the scores of both branches of a cut behind it; -1: not allowed
 
 
 class BoostScratch(NamedTuple):
@@ -924,11 +923,18 @@ class BoostScratch(NamedTuple):
 class BoostCut(NamedTuple):
     """A cut of a feature; fields as in `BestCuts`. Life: node; each scan makes one."""
 
-    gain: float  # scores of both branches (`scan_histogram`: twice that); -inf: there is none
-    cut: int  # last code of branch 0, or last bin
+    gain: float  # scores of both branches; -inf: there is none
+    cut: int  # last code of branch 0, or last bin; -1: has not been looked for
     following: int  # next code (bin) of the node; -1: none
     missing: int  # branch of missing values; -1: there are none
     left: int  # packed sum of branch 0
+
+
+class LeastHessians(NamedTuple):
+    """What the branches of a test must have at least, in units. Life: node; kernels make it."""
+
+    left: int
+    right: int
 
 
 class RowSums(NamedTuple):
