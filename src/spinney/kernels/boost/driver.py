@@ -202,7 +202,8 @@ def prepare_children(
         sum_shard(shard, child + small, table, source, buffer, nodes, histogram, part)
     left = frontier.left_packed[slot]
     spread_bundles(histogram, part, frontier.packed[slot] - left if small == 1 else left, table)
-    subtract_histogram(slot, part, rest, table, frontier)
+    if frontier.is_open[frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]]:
+        subtract_histogram(slot, part, rest, table, frontier)
 
 
 # --- The tree -----------------------------------------------------------------------------------------------

@@ -146,9 +146,7 @@ def scan_histogram(
     n_gains = ((end - begin) >> THREE) << THREE  # a multiple of eight, so that LLVM makes no loop for a rest
     for with_missing in range(2 if missing != 0 else 1):
         more = missing * with_missing
-        top = np.int64(
-            -1
-        )  # bits of gains: LLVM makes vectors of a maximum of whole numbers, for NaN not of floats
+        top = np.int64(-1)  # bits of gains: LLVM makes vectors of a maximum of whole numbers, for NaN not of floats
         for k in range(n_gains):
             left = lefts[begin + k] + more
             g = np.float64(gradient_of(left)) * gradient_unit

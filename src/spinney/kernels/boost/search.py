@@ -246,22 +246,25 @@ def least_by_rows(
     """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
     node = frontier.number[slot]
     count_bin_rows(node, feature, np.int64(0), False, table, rows, nodes, scratch)
-    at = slot * table.histogram_size + table.histogram_start[feature]
-    least_rows = settings.min_samples_leaf
-    n_rows = nodes.n_rows[node]
-    whole = hessian_of(frontier.packed[slot])
-    left = np.int64(settings.min_hessian)
-    right = whole + 1  # more than there is, until a code leaves enough rows behind it
-    n_left = np.int64(0)
-    h_left = np.int64(0)
-    for code in range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1] + 1):
-        n_left += scratch.row_counts[code]
-        h_left += hessian_of(frontier.histogram[at + code])
-        if n_left < least_rows:
-            left = max(left, h_left + 1)
-        if n_rows - n_left >= least_rows:
-            right = whole - h_left
-    return LeastHessians(left, max(right, np.int64(settings.min_hessian)))
+    start = np.uint64(slot * table.histogram_size + table.histogram_start[feature])
+    first = np.uint64(frontier.spans[slot, feature, 0])
+    last = np.uint64(frontier.spans[slot, feature, 1])
+    n = np.int64(0)
+    left = np.int64(0)
+    code = first
+    while n < settings.min_samples_leaf and code <= last:
+        n += scratch.row_counts[code]
+        left += hessian_of(frontier.histogram[start + code])
+        code += ONE
+    n = np.int64(0)
+    right = np.int64(0)
+    code = last
+    while n < settings.min_samples_leaf and code >= first:
+        n += scratch.row_counts[code]
+        right += hessian_of(frontier.histogram[start + code])
+        code -= ONE
+    least = np.int64(settings.min_hessian)
+    return LeastHessians(max(left, least), max(right, least))
 
 
 @inlined
@@ -392,6 +395,24 @@ def may_be_small(left: int, total: int, settings: BoostSettings) -> bool:
 
 
 @inlined
+def is_likely_small(left: int, total: int, n_rows: int, settings: BoostSettings) -> bool:
+    """Whether a branch of a cut has too few rows if all rows of the node have the same hessian."""
+    smaller = min(hessian_of(left), hessian_of(total - left))
+    return smaller * n_rows < settings.min_samples_leaf * hessian_of(total)
+
+
+@inlined
+def has_many_codes(
+    f: int, slot: int, table: BoostTable, frontier: BoostFrontier, best: BestCuts, settings: BoostSettings
+) -> bool:
+    """Whether the f-th feature has a plain histogram, none of its values is missing, and there may be several cuts."""
+    feature = table.used[f]
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    is_whole = has_plain_histogram(feature, table, settings) and best.missing[f] < 0
+    return is_whole and not has_two_codes(feature, at, table, frontier)
+
+
+@inlined
 def choose_feature(
     slot: int,
     own: float,  # score of the node as a leaf
@@ -415,23 +436,24 @@ def choose_feature(
             return f, np.int64(0)
         feature = used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
-        is_known = is_category or best.cut[f] != UNKNOWN
-        needs_counts = is_known and not best.is_counted[f] and may_be_small(best.left[f], total, settings)
+        if best.cut[f] == UNKNOWN and not is_category:
+            least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
+            note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
+        left = best.left[f]
+        needs_counts = not best.is_counted[f] and may_be_small(left, total, settings)
+        counts_alone = needs_counts and not is_category and settings.min_weight_leaf == 0
+        has_codes = counts_alone and has_many_codes(f, slot, table, frontier, best, settings)
         is_small = False
-        if needs_counts and not is_category and settings.min_weight_leaf == 0:
+        if counts_alone and not (has_codes and is_likely_small(left, total, n_rows, settings)):
             # most winners are large enough: to see that, their branches alone are counted
             least_rows = settings.min_samples_leaf
             needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least_rows, table, rows, nodes)
             is_small = needs_counts
-        at = slot * table.histogram_size + table.histogram_start[feature]
-        is_numbered = is_small and has_plain_histogram(feature, table, settings) and best.missing[f] < 0
-        is_numbered = is_numbered and not has_two_codes(feature, at, table, frontier)
-        if is_numbered or not is_known:
-            least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
-            if is_numbered:
-                least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
-            note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
-            best.is_counted[f] = is_numbered
+        if has_codes and needs_counts:
+            least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
+                note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
+            best.is_counted[f] = True
             continue
         n = np.int64(0)
         missing = np.int64(0)
