@@ -5,9 +5,9 @@
   gain of a test                                   scores of the branches - score of the node - gamma
 
 Without L1 penalty and constraints the score is G**2 / (H + lambda) / 2, and `scan_histogram` takes the sums of a
-narrow number as they stand: the loop over the gains has no jumps, and four divisions go at once (1 ns a code; present
-codes packed together first 1.35 ns). Everything else goes by *bins*: the rows of the node with one
-code, in the order of the codes or, for the levels of a category, of G / (H + cat_smooth).
+narrow number as they stand: the loop over the gains has no jumps, and eight divisions go at once. Everything else goes
+by *bins*: the rows of the node with one code, in the order of the codes or, for the levels of a category, of
+G / (H + cat_smooth).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def scan_histogram(
     """Best cut of a narrow number; a gain of -inf where none is allowed, a cut of UNKNOWN where the gain is too low.
 
     Of 36 features four or so are better than all before them, and where the others are cut is mostly not asked for: to
-    find the place of a gain and the code behind it are two loops that end where nobody can foresee.
+    find the place of a gain and the code behind it are two loops that end where no processor can foresee.
 
     Returns the codes that the node has, too, give or take seven at either end: its children have no others. Codes in
     between that it does not have are not passed over: a cut behind one parts the rows as the cut before it does, and

@@ -3,7 +3,8 @@
     scan_features   the best cut of each feature, by its sums alone                ─► scratch.best
                     (scan_node: of all; threads may take some each, see `batch`)
     choose_feature  the best of these; if its branches may be too small, their rows are counted, its cuts scanned
-                    once more, and the choice is made again
+                    once more (scan_again: a plain number by hessians from which on there are enough rows), and the
+                    choice is made again
     keep_test       the test of the winner, with its threshold or its levels       ─► the slot of the node
 
 Rows are counted for a winner only, and only where its sums do not already say that there are enough: a count beside
