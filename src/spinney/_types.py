@@ -146,6 +146,7 @@ NARROW_CODES = 256  # of a feature that takes one byte, missing included
 # every other feature would differ by whole pages, and a processor takes a load for dependent on a store at such a
 # distance: where most rows have the same codes, as in kddcup99, a tree took three times as long.
 HISTOGRAM_STRIDE = NARROW_CODES + 8
+GAIN_LANES = 8  # float64 of a vector of 512 bits: gains that are worked out at once
 SHARD_ROWS = 256  # neighbouring rows of a table that go to one shard
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`

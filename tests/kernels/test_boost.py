@@ -36,6 +36,7 @@ from spinney.kernels.common.structs import (
     Column,
     Gradients,
     LeafLinks,
+    LeastHessians,
     PackedUnits,
     Range,
     RowSums,
@@ -387,34 +388,46 @@ PARTS = st.lists(st.tuples(NUMBERS, st.integers(1, 9) | st.integers(1, 2**20)), 
 MISSING = st.none() | st.tuples(NUMBERS, st.integers(1, 40))
 
 
+LEAST = st.integers(1, 12) | st.integers(1, 2**20)
+
+
 @settings(max_examples=150)
-@given(PARTS, MISSING, st.integers(1, 12) | st.integers(1, 2**20), st.sampled_from([0.0, 0.5, 3.0]), st.data())
-@example(parts=[(3, 1)], missing=(-2, 1), min_hessian=1, reg_lambda=0.0, data=None)  # known against missing
-@example(parts=[(3, 1)], missing=None, min_hessian=1, reg_lambda=0.0, data=None)
-def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_lambda, data):
+@given(PARTS, MISSING, LEAST, LEAST, st.sampled_from([0.0, 0.5, 3.0]), st.data())
+@example(parts=[(3, 1)], missing=(-2, 1), left_least=1, right_least=1, reg_lambda=0.0, data=None)  # known, missing
+@example(parts=[(3, 1)], missing=None, left_least=1, right_least=1, reg_lambda=0.0, data=None)
+def test_the_scan_of_cells_finds_the_best_cut(parts, missing, left_least, right_least, reg_lambda, data):
     codes = list(range(1, len(parts) + 1))
     if data is not None:
         codes = sorted(data.draw(st.lists(st.integers(1, 255), min_size=len(parts), max_size=len(parts), unique=True)))
-    histogram = np.full(3 + NARROW_CODES, 77, np.int64)
-    histogram[3:] = 0
-    histogram[[3 + code for code in codes]] = [pack(*part) for part in parts]
-    histogram[3] = 0 if missing is None else pack(*missing)
     total = pack(*rest_of((0, 0), parts, missing))
     scored = []
     for k, branch, left in all_cuts(parts, missing):
         right = rest_of(left, parts, missing)
-        if min(left[1], right[1]) >= min_hessian:
+        if left[1] >= left_least and right[1] >= right_least:
             lam = Fraction(reg_lambda)
-            scored.append((Fraction(left[0] ** 2) / (left[1] + lam) + Fraction(right[0] ** 2) / (right[1] + lam), k,
-                           branch, left))  # fmt: skip
-    options = make_settings(min_hessian=min_hessian, reg_lambda=reg_lambda)
+            score = Fraction(left[0] ** 2) / (left[1] + lam) + Fraction(right[0] ** 2) / (right[1] + lam)
+            scored.append((score / 2, k, branch, left))
+    least = LeastHessians(left_least, right_least)
+    options = make_settings(reg_lambda=reg_lambda)
     room = make_boost_scratch(NARROW_CODES, 1).histogram_scan
-    for n_codes in {max(codes, default=1), 255}:
-        for scan in (opened("boost.scan", "scan_histogram", 6), _jit.interpreted().boost.scan.scan_histogram):
-            gain, cut, following, branch, left = scan(histogram, 3, n_codes, total, room, options)
+    low, high = (codes[0], codes[-1]) if codes else (1, 1)
+    for first, last in {(1, high), (1, 255), (low, high), (max(low - 9, 1), min(high + 9, 255))}:
+        histogram = np.full(3 + NARROW_CODES, 77, np.int64)  # outside of the span there may be anything
+        histogram[3 + first : 4 + last] = 0
+        histogram[[3 + code for code in codes]] = [pack(*part) for part in parts]
+        histogram[3] = 0 if missing is None else pack(*missing)
+        for scan in (opened("boost.scan", "scan_histogram", 8), _jit.interpreted().boost.scan.scan_histogram):
+            arguments = histogram, 3, Range(first, last), total, least
+            found, span = scan(*arguments, -math.inf, room, options)
+            if codes:
+                assert first <= span[0] <= low <= span[0] + 7
+                assert span[1] - 7 <= high <= span[1] <= last
+            gain, cut, following, branch, left = found
+            assert scan(*arguments, gain, room, options)[0][:2] == (gain, -1 if scored else 0)
             if not scored:
                 assert gain == -math.inf
                 continue
+            assert scan(*arguments, np.nextafter(gain, -math.inf), room, options)[0] == found
             best = max(score for score, *_ in scored)
             at = codes.index(cut)
             (mine,) = [item for item in scored if item[1:3] == (at, branch)]

@@ -177,6 +177,44 @@ def test_rows_are_counted_only_where_they_must_be_and_limits_hold(is_even, reg_a
     assert n_split >= 12
 
 
+@pytest.mark.parametrize("least", [1, 8])
+def test_what_a_search_leaves_out_changes_no_tree(monkeypatch, least):
+    """Codes that no row of the parent has, places of cuts that do not win, counts where hessians tell: all or none."""
+    rng = np.random.default_rng(least)
+    columns, n_levels, g = heavy_ends(rng, 160, 3, 6)
+    sums = list(zip(g, rng.integers(1, 200, len(g)).tolist(), strict=True))
+    params = {"max_leaf_nodes": 14, "min_samples_leaf": least, "min_child_weight": 1.0, "cat_smooth": 1.0}
+    kernels = _jit.interpreted()
+    search = sys.modules[kernels.boost.search.scan_again.__module__]  # not a copy for calls from outside
+    calls = {"located": 0, "counted": 0}
+    again = search.scan_again
+
+    def count(slot, feature, limits, *rest):
+        calls["counted" if limits != (1, 1) else "located"] += 1
+        return again(slot, feature, limits, *rest)
+
+    monkeypatch.setattr(search, "scan_again", count)
+    growth = make_growth(columns, n_levels, params, kernels=kernels)
+    growth.frontier.histogram[:] = 987_654_321  # whatever earlier trees left behind
+    found = bits_of(growth, grow(growth, sums))
+    spans, n_codes = growth.frontier.spans, growth.table.features[N_CODES]
+    assert (spans[:, 0, 1] - spans[:, 0, 0] + 1 < n_codes[0]).any()
+    assert calls["counted"] > 0 or least == 1
+    assert calls["located"] > 0 or least == 1
+
+    scan = search.scan_histogram
+
+    def scan_all(histogram, first, span, total, limits, floor, *rest):
+        assert floor >= -math.inf
+        return scan(histogram, first, span, total, limits, -math.inf, *rest)[0], span
+
+    monkeypatch.setattr(search, "scan_histogram", scan_all)
+    monkeypatch.setattr(search, "has_many_codes", lambda *_: False)
+    plain = make_growth(columns, n_levels, params, kernels=kernels)
+    assert bits_of(plain, grow(plain, sums)) == found
+    assert (plain.frontier.spans[0, :, 1] == n_codes).all()
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_the_best_admissible_test_is_found_on_any_sums(data):

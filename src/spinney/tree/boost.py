@@ -16,6 +16,7 @@ from spinney._types import (
     CURRENT_SLOT,
     DEPTH_FIRST,
     DONE,
+    GAIN_LANES,
     HAS_GUESSED,
     HISTOGRAM_STRIDE,
     IS_CATEGORICAL,
@@ -241,6 +242,7 @@ class BoostMemory:
             kept_start=none,
             kept_size=none,
             kept_place=none,
+            kept_feature=none,
             bundled=none,
             weights=self.weights,
             starts=self.starts,
@@ -273,6 +275,7 @@ class BoostMemory:
             kept_start=np.concatenate([table.histogram_start[used][is_kept], bundles * HISTOGRAM_STRIDE]),
             kept_size=np.concatenate([table.features[N_CODES, used][is_kept] + 1, n_shared[bundles]]),
             kept_place=np.concatenate([np.where(is_wide, place, -1)[is_kept], np.full(len(bundles), -1)]),
+            kept_feature=np.concatenate([used[is_kept], np.full(len(bundles), -1)]),
             bundled=used[is_bundled & ~table.is_paired[used]],
         )
 
@@ -287,6 +290,7 @@ class BoostMemory:
                 *flags,
                 np.zeros((n_slots, self.most_words), np.uint64),
                 np.zeros((n_slots, table.interactions.shape[1]), np.uint64),
+                np.zeros((n_slots, table.features.shape[1], 2), np.int64),
                 np.zeros(n_slots * table.histogram_size, SUM),
                 np.zeros(max((self.n_threads - 1) * table.histogram_size, 1), SUM),
                 self.make_batch(),
@@ -322,7 +326,7 @@ class BoostMemory:
             state[N_FREE] += old
             doubled: dict[str, Any] = {
                 name: np.concatenate([each := getattr(frontier, name), np.zeros_like(each)])
-                for name in ("subsets", "allowed_sets", "histogram")
+                for name in ("subsets", "allowed_sets", "spans", "histogram")
             }
             self.frontier = frontier._replace(**doubled)
 
@@ -570,7 +574,6 @@ def make_boost_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
 
 def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
     """Memory of one thread."""
-    gain = np.zeros(NARROW_CODES)
     return BoostScratch(
         goes_left=np.zeros(n_codes + 1, np.uint8),
         wide_histogram=np.zeros(n_codes + 1, SUM),
@@ -580,7 +583,7 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
-        histogram_scan=HistogramScan(np.zeros(NARROW_CODES, SUM), gain, gain.view(np.int64)),
+        histogram_scan=HistogramScan(*np.zeros((2, NARROW_CODES + GAIN_LANES), SUM)),
         best=make_best_cuts(n_features),
     )
 

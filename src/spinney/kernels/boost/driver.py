@@ -52,9 +52,12 @@ from .scan import hessian_of, value_of
 from .search import choose_test, scan_node
 from .shards import (
     clear_histogram,
+    clear_spans,
     guess_smaller,
+    inherit_spans,
     mark_branches,
     move_shard,
+    open_spans,
     spread_bundles,
     subtract_histogram,
     sum_shard,
@@ -143,6 +146,7 @@ def open_child(
     frontier.upper[at] = nodes.upper[number]
     for w in range(table.interactions.shape[1]):
         frontier.allowed_sets[at, w] = frontier.allowed_sets[slot, w] & table.interactions[frontier.feature[slot], w]
+    inherit_spans(slot, at, frontier)
     frontier.is_ready[at] = False
     frontier.is_open[at] = not frontier.is_last[slot] and may_split(at, nodes, frontier, settings)
     return frontier.is_open[at]
@@ -195,12 +199,13 @@ def prepare_children(
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
     part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
     rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
-    clear_histogram(histogram, part, table)
+    clear_spans(histogram, part, slot, table, frontier)
     for shard in range(n_shards):
         sum_shard(shard, child + small, table, source, buffer, nodes, histogram, part)
     left = frontier.left_packed[slot]
     spread_bundles(histogram, part, frontier.packed[slot] - left if small == 1 else left, table)
-    subtract_histogram(histogram, slot * table.histogram_size, part, rest, table)
+    if frontier.is_open[frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]]:
+        subtract_histogram(slot, part, rest, table, frontier)
 
 
 # --- The tree -----------------------------------------------------------------------------------------------
@@ -323,7 +328,7 @@ def split_node(
 
 
 @inlined
-def open_root(nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> None:
+def open_root(table: BoostTable, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> None:
     """Fill the slot of the root, which is a batch of its own."""
     state = frontier.state
     slot = state[CURRENT_SLOT]
@@ -334,6 +339,7 @@ def open_root(nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSetting
     frontier.packed[slot] = state[ROOT_SUM]
     frontier.lower[slot] = nodes.lower[0]
     frontier.upper[slot] = nodes.upper[0]
+    open_spans(slot, table, frontier)
     frontier.is_ready[slot] = False
     frontier.is_open[slot] = may_split(slot, nodes, frontier, settings)
     batch = frontier.batch
@@ -431,7 +437,7 @@ def grow(
             if why != GO_ON:
                 return why
         elif state[PHASE] == ROOT:
-            open_root(nodes, frontier, settings)
+            open_root(table, nodes, frontier, settings)
             if settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
                 state[PHASE] = SUMMED
                 return NEEDS_THREADS

@@ -26,6 +26,7 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    LeastHessians,
     LevelTests,
     NodeCounts,
     Part,
@@ -35,9 +36,18 @@ from ..common.structs import (
 from .category_chance import asks_for_luck, square_of, worth_of_luck
 from .driver import bound_children, make_children, may_split, open_child
 from .rows import read_code
-from .scan import hessian_of, score_of, value_of
-from .search import best_feature, keep_test, list_feature_bins, may_be_small, note_cut, scan_features, scan_listed
-from .shards import mark_branches, spread_bundles, subtract_histogram, sum_range
+from .scan import UNKNOWN, hessian_of, score_of, value_of
+from .search import (
+    best_feature,
+    keep_test,
+    list_feature_bins,
+    may_be_small,
+    note_cut,
+    scan_again,
+    scan_features,
+    scan_listed,
+)
+from .shards import mark_branches, open_spans, spread_bundles, subtract_histogram, sum_range
 
 NO_TEST, FOUND, NEEDS_COUNTS = range(3)  # what a search ends with
 
@@ -226,6 +236,7 @@ def begin_root(
     spread_bundles(frontier.histogram, np.int64(0), total, table)
     frontier.lower[0] = nodes.lower[0]
     frontier.upper[0] = nodes.upper[0]
+    open_spans(np.int64(0), table, frontier)
     return may_split(np.int64(0), nodes, frontier, settings)
 
 
@@ -275,7 +286,7 @@ def end_split(
         size = table.histogram_size
         left = frontier.left_packed[slot]
         spread_bundles(frontier.histogram, part * size, frontier.packed[slot] - left if small == 1 else left, table)
-        subtract_histogram(frontier.histogram, slot * size, part * size, rest * size, table)
+        subtract_histogram(slot, part * size, rest * size, table, frontier)
 
 
 # --- The search by counts -----------------------------------------------------------------------------------
@@ -340,6 +351,9 @@ def find_test(
             return NO_TEST
         feature = table.used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
+        if not is_category and best.cut[f] == UNKNOWN:
+            least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
+            note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
         needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)
         if needs_counts and not counts.is_known:
             return NEEDS_COUNTS

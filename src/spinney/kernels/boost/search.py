@@ -3,7 +3,8 @@
     scan_features   the best cut of each feature, by its sums alone                ─► scratch.best
                     (scan_node: of all; threads may take some each, see `batch`)
     choose_feature  the best of these; if its branches may be too small, their rows are counted, its cuts scanned
-                    once more, and the choice is made again
+                    once more (scan_again: a plain number by hessians from which on there are enough rows), and the
+                    choice is made again
     keep_test       the test of the winner, with its threshold or its levels       ─► the slot of the node
 
 Rows are counted for a winner only, and only where its sums do not already say that there are enough: a count beside
@@ -38,6 +39,7 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    LeastHessians,
     Part,
     Range,
     RowSums,
@@ -47,6 +49,7 @@ from .category_chance import noise_of
 from .rows import add_wide, count_codes, count_enough, count_rows, encode
 from .scan import (
     NO_GAIN,
+    UNKNOWN,
     hessian_of,
     list_bins,
     list_met_bins,
@@ -98,7 +101,8 @@ def list_feature_bins(
         n = list_pair(first_of_pair(feature, at, frontier.packed[slot], table, frontier), frontier.packed[slot], bins)
     elif table.histogram_start[feature] >= 0:
         missing = frontier.histogram[at]
-        n = list_bins(frontier.histogram, at, n_codes, bins)
+        span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+        n = list_bins(frontier.histogram, at, span, bins)
     else:
         histogram = scratch.wide_histogram
         node = frontier.number[slot]
@@ -116,7 +120,7 @@ def list_feature_bins(
             n = list_met_bins(histogram, n_met, bins, scores)
             sort_bins(bins, scores, n, scratch.spare, scratch.buckets)
         else:
-            n = list_bins(histogram, np.int64(0), n_codes, bins)
+            n = list_bins(histogram, np.int64(0), Range(np.int64(1), n_codes), bins)
             for k in range(n_codes + 1):
                 histogram[k] = 0
     if table.features[IS_CATEGORICAL, feature] != 0:
@@ -199,6 +203,72 @@ def has_enough(
 
 
 @inlined
+def has_plain_histogram(feature: int, table: BoostTable, settings: BoostSettings) -> bool:
+    """Whether the cuts of a feature are found by `scan_histogram`, or at once for two codes."""
+    return settings.is_plain and not table.is_wide[feature] and table.features[IS_CATEGORICAL, feature] == 0
+
+
+@inlined
+def has_two_codes(feature: int, at: int, table: BoostTable, frontier: BoostFrontier) -> bool:
+    """Whether a feature has one cut at most in a node whose histogram has its sums from `at` on."""
+    return table.is_paired[feature] or (table.features[N_CODES, feature] == 2 and frontier.histogram[at] == 0)
+
+
+@kernel
+def scan_again(
+    slot: int,
+    feature: int,
+    least: LeastHessians,
+    table: BoostTable,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> BoostCut:
+    """The best cut of a plain number once more, its place included, and with other limits."""
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+    found, _ = scan_histogram(
+        frontier.histogram, at, span, frontier.packed[slot], least, NO_GAIN, scratch.histogram_scan, settings
+    )
+    return found
+
+
+@inlined
+def least_by_rows(
+    slot: int,
+    feature: int,
+    table: BoostTable,
+    rows: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> LeastHessians:
+    """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
+    node = frontier.number[slot]
+    count_bin_rows(node, feature, np.int64(0), False, table, rows, nodes, scratch)
+    start = np.uint64(slot * table.histogram_size + table.histogram_start[feature])
+    first = np.uint64(frontier.spans[slot, feature, 0])
+    last = np.uint64(frontier.spans[slot, feature, 1])
+    n = np.int64(0)
+    left = np.int64(0)
+    code = first
+    while n < settings.min_samples_leaf and code <= last:
+        n += scratch.row_counts[code]
+        left += hessian_of(frontier.histogram[start + code])
+        code += ONE
+    n = np.int64(0)
+    right = np.int64(0)
+    code = last
+    while n < settings.min_samples_leaf and code >= first:
+        n += scratch.row_counts[code]
+        right += hessian_of(frontier.histogram[start + code])
+        code -= ONE
+    least = np.int64(settings.min_hessian)
+    return LeastHessians(max(left, least), max(right, least))
+
+
+@inlined
 def is_allowed(feature: int, slot: int, table: BoostTable, frontier: BoostFrontier) -> bool:
     """Whether some set of features that may interact holds the feature and all those used above the node."""
     n_words = table.interactions.shape[1]
@@ -257,6 +327,8 @@ def scan_features(
     total = frontier.packed[slot]
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
     key = fold(np.uint64(settings.seed), np.uint64(frontier.key[slot]))
+    least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
+    floor = NO_GAIN  # the best gain so far: of a number that does not reach it the cut is not looked for
     n_left = np.int64(len(used))
     n_open = np.int64(settings.n_try)
     for f in range(part.end):
@@ -270,17 +342,22 @@ def scan_features(
         n_open -= 1
         if f < part.begin or not is_allowed(feature, slot, table, frontier):
             continue
-        if settings.is_plain and not table.is_wide[feature] and features[IS_CATEGORICAL, feature] == 0:
-            at = slot * table.histogram_size + table.histogram_start[feature]
-            if table.is_paired[feature]:
-                left = first_of_pair(feature, at, total, table, frontier)
+        at = slot * table.histogram_size + table.histogram_start[feature]
+        if has_plain_histogram(feature, table, settings):
+            if has_two_codes(feature, at, table, frontier):
+                left = frontier.histogram[at + 1]
+                if table.is_paired[feature]:
+                    left = first_of_pair(feature, at, total, table, frontier)
                 found = scan_two_codes(left, total - left, total, settings)
             else:
-                found = scan_histogram(
-                    frontier.histogram, at, features[N_CODES, feature], total, scratch.histogram_scan, settings
+                span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+                found, span = scan_histogram(
+                    frontier.histogram, at, span, total, least, floor, scratch.histogram_scan, settings
                 )
+                frontier.spans[slot, feature, 0] = span.first
+                frontier.spans[slot, feature, 1] = span.last
+            floor = max(floor, found.gain)
             note_cut(f, found, scratch)
-            scratch.best.gain[f] *= 0.5
         else:
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
             noise = frontier.noise[slot] if features[IS_CATEGORICAL, feature] != 0 else 0.0
@@ -319,6 +396,24 @@ def may_be_small(left: int, total: int, settings: BoostSettings) -> bool:
 
 
 @inlined
+def is_likely_small(left: int, total: int, n_rows: int, settings: BoostSettings) -> bool:
+    """Whether a branch of a cut has too few rows if all rows of the node have the same hessian."""
+    smaller = min(hessian_of(left), hessian_of(total - left))
+    return smaller * n_rows < settings.min_samples_leaf * hessian_of(total)
+
+
+@inlined
+def has_many_codes(
+    f: int, slot: int, table: BoostTable, frontier: BoostFrontier, best: BestCuts, settings: BoostSettings
+) -> bool:
+    """Whether the f-th feature has a plain histogram, none of its values is missing, and there may be several cuts."""
+    feature = table.used[f]
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    is_whole = has_plain_histogram(feature, table, settings) and best.missing[f] < 0
+    return is_whole and not has_two_codes(feature, at, table, frontier)
+
+
+@inlined
 def choose_feature(
     slot: int,
     own: float,  # score of the node as a leaf
@@ -342,13 +437,25 @@ def choose_feature(
             return f, np.int64(0)
         feature = used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
-        needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)
+        if best.cut[f] == UNKNOWN and not is_category:
+            least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
+            note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
+        left = best.left[f]
+        needs_counts = not best.is_counted[f] and may_be_small(left, total, settings)
+        counts_alone = needs_counts and not is_category and settings.min_weight_leaf == 0
+        has_codes = counts_alone and has_many_codes(f, slot, table, frontier, best, settings)
         is_small = False
-        if needs_counts and not is_category and settings.min_weight_leaf == 0:
+        if counts_alone and not (has_codes and is_likely_small(left, total, n_rows, settings)):
             # most winners are large enough: to see that, their branches alone are counted
-            least = settings.min_samples_leaf
-            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least, table, rows, nodes)
+            least_rows = settings.min_samples_leaf
+            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least_rows, table, rows, nodes)
             is_small = needs_counts
+        if has_codes and needs_counts:
+            least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
+                note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
+            best.is_counted[f] = True
+            continue
         n = np.int64(0)
         missing = np.int64(0)
         if is_category or needs_counts:

@@ -18,7 +18,7 @@ import numpy as np
 from spinney._jit import inlined
 from spinney._types import HISTOGRAM_STRIDE, N_CODES, NARROW_CODES, SHARD_ROWS, THRESHOLD
 
-from ..common.structs import BoostFrontier, BoostNodes, BoostTable, ByteRows, Column, Runs
+from ..common.structs import BoostFrontier, BoostNodes, BoostTable, ByteRows, Column, Range, Runs
 from .rows import WIDE, add_one, add_rows, add_some, encode, move_rows, own_byte, part_rows, read_code
 
 ONE = np.uint64(1)
@@ -67,6 +67,42 @@ def column_of(feature: int, table: BoostTable) -> Column:
 
 
 @inlined
+def open_spans(slot: int, table: BoostTable, frontier: BoostFrontier) -> None:
+    """Let the rows of a slot have any code."""
+    for feature in range(frontier.spans.shape[1]):
+        frontier.spans[slot, feature, 0] = 1
+        frontier.spans[slot, feature, 1] = table.features[N_CODES, feature]
+
+
+@inlined
+def inherit_spans(slot: int, at: int, frontier: BoostFrontier) -> None:
+    """Let the rows of a child, in slot `at`, have the codes that those of its parent may have."""
+    for feature in range(frontier.spans.shape[1]):
+        frontier.spans[at, feature, 0] = frontier.spans[slot, feature, 0]
+        frontier.spans[at, feature, 1] = frontier.spans[slot, feature, 1]
+
+
+@inlined
+def span_of(f: int, slot: int, table: BoostTable, frontier: BoostFrontier) -> Range:
+    """Places in the f-th kept sums of a slot that may have rows, that of the missing code apart."""
+    feature = table.kept_feature[f]
+    if feature < 0:
+        return Range(np.int64(1), table.kept_size[f] - 1)
+    return Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+
+
+@inlined
+def clear_spans(histogram: np.ndarray, first: int, slot: int, table: BoostTable, frontier: BoostFrontier) -> None:
+    """Set the histogram of a child to 0 where rows of its parent, in `slot`, may be."""
+    for f in range(len(table.kept_start)):
+        span = span_of(f, slot, table, frontier)
+        start = np.uint64(first + table.kept_start[f])
+        histogram[start] = 0
+        for k in range(start + np.uint64(span.first), start + np.uint64(span.last + 1)):
+            histogram[k] = 0
+
+
+@inlined
 def clear_histogram(histogram: np.ndarray, first: int, table: BoostTable) -> None:
     """Set the histogram of the features in use to 0."""
     for f in range(len(table.kept_start)):
@@ -88,11 +124,16 @@ def subtract_sums(histogram: np.ndarray, whole: int, part: int, first: int, n: i
 
 
 @inlined
-def subtract_histogram(histogram: np.ndarray, whole: int, part: int, first: int, table: BoostTable) -> None:
-    """Write the histogram at `first`: that at `whole` less that at `part`."""
+def subtract_histogram(slot: int, part: int, first: int, table: BoostTable, frontier: BoostFrontier) -> None:
+    """Write the histogram at `first`, where rows may be: that of a slot less that at `part`."""
+    histogram = frontier.histogram
+    whole = slot * table.histogram_size
     for f in range(len(table.kept_start)):
+        span = span_of(f, slot, table, frontier)
         start = table.kept_start[f]
-        subtract_sums(histogram, whole + start, part + start, first + start, table.kept_size[f])
+        histogram[first + start] = histogram[whole + start] - histogram[part + start]
+        start += span.first
+        subtract_sums(histogram, whole + start, part + start, first + start, span.last + 1 - span.first)
 
 
 @inlined

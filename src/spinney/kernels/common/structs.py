@@ -802,7 +802,7 @@ class Part(NamedTuple):
 class BoostTable(NamedTuple):
     """What is known about the features and rows of a table.
 
-    `used`, `used_places`, `bundled` and the three `kept_*` are replaced for each tree that draws its features; all that
+    `used`, `used_places`, `bundled` and the four `kept_*` are replaced for each tree that draws its features; all that
     depends on the codes, where bins are made anew for each tree.
     Life: fit; Python makes it, kernels only read.
     """
@@ -820,6 +820,7 @@ class BoostTable(NamedTuple):
     kept_start: NDArray[np.int64]  # (n_kept,): the same of used ones that keep any; replaced for each tree
     kept_size: NDArray[np.int64]  # (n_kept,): the number of their sums; replaced for each tree
     kept_place: NDArray[np.int64]  # (n_kept,): the first byte of a wide one, -1: narrow; replaced for each tree
+    kept_feature: NDArray[np.int64]  # (n_kept,): whose sums these are, -1: of a byte that is shared; the same
     bundled: NDArray[np.int64]  # (n_bundled used,): those that share a byte and are not paired; replaced for each tree
     weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
     starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the buffer
@@ -914,7 +915,8 @@ class BoostFrontier(NamedTuple):
     is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
     subsets: NDArray[np.uint64]  # (n_slots, most_words): levels of branch 0
     allowed_sets: NDArray[np.uint64]  # (n_slots, n_set_words): interaction sets that hold every feature used above
-    histogram: NDArray[np.int64]  # (n_slots * histogram_size, or more,): packed sums by code
+    spans: NDArray[np.int64]  # (n_slots, n_features, 2): its rows have no code below the first, none above the second
+    histogram: NDArray[np.int64]  # (n_slots * histogram_size, or more,): packed sums by code; any outside of `spans`
     shard_histogram: NDArray[np.int64]  # ((n_threads - 1) * histogram_size,): what threads but the first have summed
     batch: BoostBatch  # nodes to be made ready side by side
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
@@ -956,11 +958,10 @@ class NodeCounts(NamedTuple):
 
 
 class HistogramScan(NamedTuple):
-    """A narrow feature at a node, code by code; each array (NARROW_CODES,). Life: node; kernels write."""
+    """A narrow feature at a node, code by code; each array (NARROW_CODES + 8,). Life: node; kernels write."""
 
     left: NDArray[np.int64]  # packed sum of the rows with codes up to one, none of them missing
-    gain: NDArray[np.float64]  # of a cut behind it: twice the scores of both branches
-    gain_bits: NDArray[np.int64]  # the same memory: as whole numbers, gains that are not negative have the same order
+    gain_bits: NDArray[np.int64]  # bits of twice the scores of both branches of a cut behind it; -1: not allowed
 
 
 class BoostScratch(NamedTuple):
@@ -985,11 +986,18 @@ class BoostScratch(NamedTuple):
 class BoostCut(NamedTuple):
     """A cut of a feature; fields as in `BestCuts`. Life: node; each scan makes one."""
 
-    gain: float  # scores of both branches (`scan_histogram`: twice that); -inf: there is none
-    cut: int  # last code of branch 0, or last bin
+    gain: float  # scores of both branches; -inf: there is none
+    cut: int  # last code of branch 0, or last bin; -1: has not been looked for
     following: int  # next code (bin) of the node; -1: none
     missing: int  # branch of missing values; -1: there are none
     left: int  # packed sum of branch 0
+
+
+class LeastHessians(NamedTuple):
+    """What the branches of a test must have at least, in units. Life: node; kernels make it."""
+
+    left: int
+    right: int
 
 
 class RowSums(NamedTuple):
