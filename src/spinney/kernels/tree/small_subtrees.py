@@ -394,7 +394,8 @@ def split_two(
             feature = np.uint64(draw_feature(permutation, places, k, draw_key))
             n_drawn += 1
         if keeps:
-            a, b = few.values[few.at[0], feature], few.values[few.at[1], feature]
+            a = few.values[np.uint64(few.at[0]), feature]
+            b = few.values[np.uint64(few.at[1]), feature]
         else:
             a = value_of(few.places[0], feature, lo, rows, table)
             b = value_of(few.places[1], feature, lo, rows, table)
