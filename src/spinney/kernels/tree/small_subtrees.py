@@ -359,6 +359,12 @@ def search_few(
 
 
 @inlined
+def kept_value(at: int, feature: np.uint64, few: SubtreeScratch) -> float:
+    """The value of a feature that was loaded for the whole subtree; at: see `SubtreeScratch`."""
+    return few.values[at, feature]
+
+
+@inlined
 def value_of(place: np.uint64, feature: np.uint64, lo: int, rows: Rows, table: Table) -> float:
     """The value that the row at a place of the subtree has of a feature."""
     code = np.uint64(rows.codes[np.uint64(lo) + place, feature])
@@ -394,8 +400,7 @@ def split_two(
             feature = np.uint64(draw_feature(permutation, places, k, draw_key))
             n_drawn += 1
         if keeps:
-            a = few.values[np.uint64(few.at[0]), feature]
-            b = few.values[np.uint64(few.at[1]), feature]
+            a, b = kept_value(few.at[0], feature, few), kept_value(few.at[1], feature, few)
         else:
             a = value_of(few.places[0], feature, lo, rows, table)
             b = value_of(few.places[1], feature, lo, rows, table)
