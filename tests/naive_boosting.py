@@ -352,12 +352,16 @@ def is_test_of(guide: object, candidate: Candidate) -> bool:
 def score_candidates(
     problem: Problem, sums: Sums, rows: list[int], bounds: Bounds, used: frozenset[int], guide: object | None
 ) -> list[Scored]:
-    """Every allowed candidate in the order of the tie rule; of those that part the rows alike, the first."""
+    """Every allowed candidate in the order of the tie rule; of those that part the rows alike, the first.
+
+    And the guide's: levels in the order of another output may part the rows alike with the branches exchanged.
+    """
     scored, divisions = [], set()
     for feature in allowed_features(problem, used):
         for candidate in candidates_of_all(problem, feature, rows, guide):
             key = (candidate.division, feature if candidate.subset and problem.cat_penalty else None)
-            if key not in divisions and is_allowed(problem, candidate, bounds):
+            is_new = key not in divisions or (is_split(guide) and is_test_of(guide, candidate))
+            if is_new and is_allowed(problem, candidate, bounds):
                 divisions.add(key)
                 one = score_candidate(problem, sums, candidate, bounds)
                 if candidate.subset and problem.cat_penalty:
