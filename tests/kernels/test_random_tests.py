@@ -550,7 +550,7 @@ def draw_levels(n_rows, n_classes, share_missing, seed):
     n_levels = [0, 2, 0, 9, 63, 0]
     for j, n in enumerate(n_levels):
         if n:
-            columns[j] = np.minimum(generator.geometric(2.5 / n, n_rows), n) - 1
+            columns[j] = np.minimum(generator.geometric(min(2.5 / n, 0.6), n_rows), n) - 1
     columns[5] = np.round(columns[5])
     columns[generator.random(columns.shape) < share_missing] = np.nan
     columns[2] = generator.normal(size=n_rows)  # one that lacks nothing

@@ -392,7 +392,8 @@ def test_fault_105_what_is_too_large_is_said_before_it_is_made(monkeypatch, tmp_
     with pytest.raises(ValueError, match="names and settings of the model take"):
         model.save_model(tmp_path / "model.spn")
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("spinney.model.packed_forest.MOST_WORDS", 1000)
+    for layout in ("packed_forest", "packed_steps"):
+        monkeypatch.setattr(f"spinney.model.{layout}.MOST_WORDS", 1000)
     predictor = model.predictor()
     with pytest.raises(ValueError, match="too large for one array; predict many rows at once"):
         predictor(predictor.encode(X)[0])

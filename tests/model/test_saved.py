@@ -171,8 +171,8 @@ def test_trees_are_packed_for_single_rows_only(tmp_path, monkeypatch):
     model.save_model(tmp_path / "model.spn")
     predictor = spinney.load_predictor(tmp_path / "model.spn")
     packed = []
-    pack = type(predictor).pack
-    monkeypatch.setattr(type(predictor), "pack", lambda self: packed.append(1) or pack(self))
+    sums = type(predictor).row_sums
+    monkeypatch.setattr(type(predictor), "row_sums", lambda self: packed.append(1) or sums(self))
     values = predictor.encode(X)
     predictor(values)
     predictor(values[:1])

@@ -34,7 +34,9 @@ from spinney._types import (
     OFFSET,
     SUBSET,
     SUM,
+    TARGET,
     THRESHOLD,
+    WEIGHT,
 )
 from spinney.kernels.common.structs import GivenSums, NodeSums, Rows, TopTests
 from spinney.tree.grow import Growth
@@ -344,6 +346,8 @@ class SubtreeGrowth(Growth):
         frontier.node[slot], frontier.depth[slot], frontier.key[slot] = 0, node.depth, node.key.astype(np.int64)
         frontier.lower[slot], frontier.upper[slot] = -math.inf, math.inf
         frontier.cut[slot], frontier.gain[slot] = -1, math.inf
+        frontier.weight[slot] = len(truth) if len(self.addends) == 1 else self.addends[WEIGHT].sum()
+        frontier.total[slot] = self.addends[TARGET].sum()  # see `kernels.tree.branch_sums`
         interpreted().common.queue.push(frontier, DEPTH_FIRST, slot)
 
     def take_piece(self) -> Piece:
