@@ -19,6 +19,7 @@ QUESTIONS = (
     "startup",
     "forest",
     "boosting",
+    "unseen",
     "ranks",
     "noise",
     "ranking",

@@ -210,11 +210,21 @@ def choose_kinds(split: Split, peers: list[type[Booster]]) -> list[type[Booster]
 def ask_fit(
     answers: list[Answer], case: Case, scale: Scale, peers: list[type[Booster]], limits: tuple[float, float]
 ) -> None:
-    """Training alone, then binning included, each against the peer that is fastest at it."""
+    """Let boosters fit the table of a case."""
     split = case.load(scale)
-    if split is None:
-        return
-    size = case.size(scale)
+    if split is not None:
+        compare_boosters(answers, split, case.size(scale), limits, peers, scale)
+
+
+def compare_boosters(
+    answers: list[Answer],
+    split: Split,
+    size: Size,
+    limits: tuple[float, float],
+    peers: list[type[Booster]],
+    scale: Scale,
+) -> None:
+    """Training alone, then binning included, each against the peer that is fastest at it."""
     contest = hold_contest(split, size, choose_kinds(split, peers), min(scale.repeats, MOST_TURNS))
     scores = ", ".join(f"{name} {score:.4f}" for name, score in contest.scores.items())
     parts = zip(("training alone", "binning included"), (contest.training, contest.total), limits, strict=True)

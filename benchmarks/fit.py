@@ -129,36 +129,38 @@ def first_error(tree: Any) -> float:
     return float(np.average(tree.impurity[sides], weights=tree.weighted_n_node_samples[sides]))
 
 
+def compare_fits(split: Split, scale: Scale, limit: float) -> Answer:
+    """Ours and the peer's tree of a table, in turns."""
+    make_ours, make_peer = models(split)
+
+    def fit_ours(_turn: int) -> Any:
+        return make_ours().fit(split.X, split.y)
+
+    def fit_peer(turn: int) -> Any:
+        return make_peer(turn).fit(split.X, split.y)
+
+    first, _ = measure(lambda: fit_ours(0))
+    ours, peer = alternate([fit_ours, fit_peer], scale.repeats)
+    trees, is_alike = compare_trees(split, ours, peer)
+    compiler = max(first.wall - ours.best.wall, 0.0)
+    return Answer(
+        "fit",
+        split.name,
+        str(ours.best),
+        str(peer.best),
+        peer.best.wall / ours.best.wall,
+        " x",
+        limit,
+        is_alike=is_alike,
+        note=f"CPU {peer.best.cpu / ours.best.cpu:.3g} x; {trees}; "
+        f"compiling or loading kernels before that {in_seconds(compiler)}",
+    )
+
+
 def run(scale: Scale) -> list[Answer]:
     answers: list[Answer] = []
     for at, split in enumerate(splits(scale)):
-        make_ours, make_peer = models(split)
-
-        def fit_ours(_turn: int, make: Any = make_ours, split: Split = split) -> Any:
-            return make().fit(split.X, split.y)
-
-        def fit_peer(turn: int, make: Any = make_peer, split: Split = split) -> Any:
-            return make(turn).fit(split.X, split.y)
-
-        first, _ = measure(lambda fit=fit_ours: fit(0))
-        ours, peer = alternate([fit_ours, fit_peer], scale.repeats)
-        trees, is_alike = compare_trees(split, ours, peer)
-        compiler = max(first.wall - ours.best.wall, 0.0)
-        report(
-            answers,
-            Answer(
-                "fit",
-                split.name,
-                str(ours.best),
-                str(peer.best),
-                peer.best.wall / ours.best.wall,
-                " x",
-                LEAST_RATIO["numeric" if at == 0 else "table"],
-                is_alike=is_alike,
-                note=f"CPU {peer.best.cpu / ours.best.cpu:.3g} x; {trees}; "
-                f"compiling or loading kernels before that {in_seconds(compiler)}",
-            ),
-        )
+        report(answers, compare_fits(split, scale, LEAST_RATIO["numeric" if at == 0 else "table"]))
     report(answers, fit_poisson(scale))
     for n_rows in sorted({scale.rows(n) for n in MEDIAN_ROWS}):
         report(answers, fit_absolute(n_rows, scale))
