@@ -5,12 +5,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney.estimators import training
 from spinney.table.binning import bin_table
 from spinney.table.bundles import bundle_features, list_columns, pack_bits
 from spinney.table.ingest import read_columns
+from spinney.table.stored_bundles import bundle_stored
 
 ONE = np.ones(1, np.int64)
 
@@ -65,6 +67,56 @@ def test_features_of_a_byte_are_never_unusual_together(X):
         unusual = np.stack([bundled.codes(j) != bundled.usual[j] for j in members])
         assert unusual.sum(axis=0).max(initial=0) <= 1
         assert len(members) > 1
+
+
+def assert_bundled_alike(X, categorical=(), weight=ONE, keep=None, max_bins=255):
+    """Bundles written from stored cells are those of the bytes of every cell."""
+    table = read_columns(sparse.csr_array(X), list(categorical))
+    table = table if table.stored is not None else read_columns(sparse.csc_array(X), list(categorical))
+    assert table.stored is not None
+    kernels = _jit.interpreted()
+    known = bundle_features(bin_table(table, weight, max_bins, kernels, keep))
+    for name, mine, other in zip(
+        known._fields, bundle_stored(table.take(keep), weight, max_bins, kernels), known, strict=True
+    ):
+        assert mine.dtype == other.dtype, name
+        np.testing.assert_array_equal(mine, other, err_msg=name)
+    return known
+
+
+def mostly_zero(X, n_zeros):
+    """Beside so many columns of zeros a table is stored as it is, however dense the others are."""
+    return np.hstack([X, np.zeros((len(X), n_zeros))])
+
+
+@given(sparse_tables())
+def test_stored_cells_make_the_same_bundles(X):
+    assert_bundled_alike(mostly_zero(X, 20 * X.shape[1]))
+
+
+def test_stored_cells_of_weights_levels_wide_columns_and_some_rows_make_the_same_bundles():
+    rng = np.random.default_rng(0)
+    n = 900
+    counts = np.where(rng.random((n, 40)) < 0.03, rng.integers(1, 5, (n, 40)), 0).astype(float)
+    codes = rng.integers(0, 12, n)
+    mostly_one = np.where(rng.random((n, 1)) < 0.02, 0.0, 1.0)  # the usual code is that of stored cells
+    negative = np.where(rng.random((n, 3)) < 0.05, rng.normal(size=(n, 3)), 0.0)
+    missing = np.where(rng.random((n, 1)) < 0.1, np.nan, 0.0)
+    X = mostly_zero(np.hstack([counts, one_hot(codes, 12), mostly_one, negative, missing, rng.normal(size=(n, 1))]), 90)
+    keep = np.arange(n) % 3 != 0
+    known = assert_bundled_alike(X)
+    assert (known.base >= 0).sum() > 40
+    assert_bundled_alike(X, weight=rng.integers(1, 9, n))
+    assert_bundled_alike(X, weight=rng.integers(1, 9, n)[keep], keep=keep, max_bins=3)
+    assert assert_bundled_alike(X, max_bins=65_535).is_wide.any()
+    assert_bundled_alike(X, categorical=[0, 52])
+
+
+def test_a_sparse_table_without_bundles_stays_as_it_is():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * np.array([1.0, 1.0, 0.0])
+    known = assert_bundled_alike(mostly_zero(X, 6))
+    assert len(known.rows) == 60
 
 
 def test_a_one_hot_block_is_a_byte():

@@ -17,6 +17,7 @@ from spinney._cost import BAR_SECONDS, CODING_SECONDS, COMPILED_SHARE, SHORT_SEC
 from spinney._criteria import CRITERIA, own_name
 from spinney._jit import kernels
 from spinney._threads import count_workers
+from spinney._types import MAX_CODES
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
 from spinney.estimators.class_outputs import weigh_outputs
 from spinney.estimators.other_members import Rows, hold_rows
@@ -33,6 +34,7 @@ from spinney.table.fixed_point import (
     with_room,
 )
 from spinney.table.ingest import read_columns
+from spinney.table.stored_bundles import bundle_stored
 from spinney.tree.structure import Legend
 
 if TYPE_CHECKING:
@@ -220,7 +222,10 @@ def bin_rows(
         Whether features may share a byte; where bins are made anew for each tree, they cannot.
     """
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-    bins = bin_table(table, fix_weights(weight, n_rows).values, max_bins, effort.kernels, keep, n_workers)
+    values = fix_weights(weight, n_rows).values
+    if has_bundles and table.stored is not None and table.shelf is None:  # a shelf keeps bins without bundles
+        return bundle_stored(table.take(keep), values, MAX_CODES if max_bins is None else max_bins, effort.kernels)
+    bins = bin_table(table, values, max_bins, effort.kernels, keep, n_workers)
     return bundle_features(bins) if has_bundles else bins
 
 

@@ -21,12 +21,13 @@ from spinney.table.ingest import take_from_shelf
 from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from spinney.table.column_workers import Share
     from spinney.table.ingest import Table
+    from spinney.table.stored_codes import StoredCodes
 
 
 SHELVED = "bins"  # what a shelf calls them
@@ -276,20 +277,40 @@ def cut_sorted_pieces(ordered: NDArray[Any], begin: NDArray[np.int64], max_bins:
 def bin_sparse_table(table: Table, weight: NDArray[np.int64], max_bins: int, kernels: Any) -> Bins:
     """The same of a sparse table, by its stored cells."""
     columns = list(code_stored_columns(table, weight, max_bins, kernels))
+    return write_stored(columns, outline_stored(columns, table.schema.is_categorical), table.n_rows)
+
+
+def outline_stored(columns: Sequence[StoredCodes], is_categorical: NDArray[np.bool_]) -> Bins:
+    """Bins of sparse columns without rows."""
     cuts = [Cuts(column.low, column.high, column.has_missing) for column in columns]
     place, is_wide, stride = lay_out([len(cut.low) for cut in cuts])
-    rows = np.zeros((table.n_rows, stride), np.uint8)
-    narrow_ones = np.flatnonzero(~is_wide)
-    at_once = max(CELLS_AT_ONCE // table.n_rows, COLUMNS_AT_ONCE)
-    for first in range(0, len(narrow_ones), at_once):
-        some = narrow_ones[first : first + at_once]
-        block = np.empty((len(some), table.n_rows), np.uint8)
-        for out, j in zip(block, some.tolist(), strict=True):
-            columns[j].write(out)
-        rows[:, place[some[0]] : place[some[-1]] + 1] = block.T  # narrow features stand next to each other
-    for j in np.flatnonzero(is_wide).tolist():
-        columns[j].write(rows.view("<u2")[:, place[j] // 2])
-    return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
+    rows = np.zeros((0, stride), np.uint8)
+    return Bins(rows, place, is_wide, *describe(cuts, is_categorical), *no_bundles(len(cuts)))
+
+
+def write_stored(columns: Sequence[StoredCodes], outline: Bins, n_rows: int) -> Bins:
+    """Bins of sparse columns, each with bytes of its own."""
+    rows = np.zeros((n_rows, outline.rows.shape[1]), np.uint8)
+    write_bytes(rows, [column.write for column, is_wide in zip(columns, outline.is_wide, strict=True) if not is_wide])
+    write_wide(rows, columns, outline)
+    return outline._replace(rows=rows)
+
+
+def write_bytes(rows: NDArray[np.uint8], writers: Sequence[Callable[[NDArray[np.uint8]], object]]) -> None:
+    """Fill the first bytes of all rows, each by what writes it for every row; some together, as they stand in a row."""
+    at_once = max(CELLS_AT_ONCE // len(rows), COLUMNS_AT_ONCE)
+    for first in range(0, len(writers), at_once):
+        some = writers[first : first + at_once]
+        block = np.empty((len(some), len(rows)), np.uint8)
+        for out, write in zip(block, some, strict=True):
+            write(out)
+        rows[:, first : first + len(some)] = block.T
+
+
+def write_wide(rows: NDArray[np.uint8], columns: Sequence[StoredCodes], outline: Bins) -> None:
+    """Write the codes of sparse columns that take two bytes."""
+    for j in np.flatnonzero(outline.is_wide).tolist():
+        columns[j].write(rows.view("<u2")[:, outline.place[j] // 2])
 
 
 def lay_out(n_codes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:

@@ -34,6 +34,15 @@ class StoredCodes(NamedTuple):
         out[:] = self.zero
         out[self.rows] = self.codes
 
+    def write_every(self, step: int, out: NDArray[Any]) -> None:
+        """Write the codes of rows 0, step, 2 step and so on."""
+        if isinstance(self.rows, slice):
+            out[:] = self.codes[::step]
+            return
+        is_taken = self.rows % step == 0
+        out[:] = self.zero
+        out[self.rows[is_taken] // step] = self.codes[is_taken]
+
 
 def code_stored(
     rows: NDArray[Any], cells: NDArray[Any], weight: NDArray[np.int64], n_rows: int, max_codes: int, kernels: Any
