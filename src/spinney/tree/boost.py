@@ -408,7 +408,6 @@ class BoostGrowth(BoostMemory):
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
         self.run = run
         self.leaf = np.zeros(n_rows, np.int32)
-        self.take_rows(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
         n_bag = self.n_bag
         words = np.empty(n_bag * self.table.n_words, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
@@ -421,6 +420,7 @@ class BoostGrowth(BoostMemory):
         n_words = 64 + 8 * self.most_words if self.most_words else 0
         self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, self.n_shards, n_words)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
+        self.take_rows(bins, self.make_sums())
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
         self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_threads)]
 
@@ -429,15 +429,24 @@ class BoostGrowth(BoostMemory):
         """Whether not even the root is worth sharing out."""
         return is_small(self.n_rows, self.n_summed)
 
-    def take_rows(self, bins: Bins, sums: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
-        """Take the codes of a table, with memory for the packed sums of its rows, and their numbers."""
+    def make_sums(self) -> NDArray[np.int64]:
+        """Memory for the packed sums of the rows of the table, which count until these are moved to the buffer.
+
+        Until then, of all histograms there is that of the root alone, the first: by one thread, sums stand in the last.
+        """
+        histogram, n_rows = self.frontier.histogram, self.n_rows
+        if self.n_shards > 1 or len(histogram) - self.table.histogram_size < n_rows:
+            return np.zeros(n_rows, SUM)
+        return histogram[len(histogram) - n_rows :]
+
+    def take_rows(self, bins: Bins, sums: NDArray[np.int64]) -> None:
+        """Take the codes of a table, with memory for the packed sums of its rows."""
         self.bins = bins
         codes = bins.rows.reshape(-1)
-        self.source = ByteRows(codes, codes.view(np.uint64), sums, ids)
+        self.source = ByteRows(codes, codes.view(np.uint64), sums, np.zeros(0, ROW))
 
     def change_table(self, bins: Bins) -> None:
         """Take other codes of the same table, which may need a larger histogram or wider rows."""
-        self.take_rows(bins, self.source.sums, self.source.ids)
         self.describe(bins)
         table, frontier = self.table, self.frontier
         if self.n_slots * table.histogram_size > len(frontier.histogram):
@@ -445,6 +454,8 @@ class BoostGrowth(BoostMemory):
         if (self.n_threads - 1) * table.histogram_size > len(frontier.shard_histogram):
             frontier = frontier._replace(shard_histogram=np.zeros((self.n_threads - 1) * table.histogram_size, SUM))
         self.frontier = frontier
+        is_apart = self.source.sums.base is None
+        self.take_rows(bins, self.source.sums if is_apart else self.make_sums())
         if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
             words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
             self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)

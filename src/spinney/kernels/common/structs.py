@@ -759,7 +759,7 @@ class ByteRows(NamedTuple):
     codes: NDArray[np.uint8]  # (n_rows * n_words * 8,): a byte for each narrow feature, then two for each wide one
     words: NDArray[np.uint64]  # (n_rows * n_words,): the same memory, eight bytes at a time
     sums: NDArray[np.int64]  # (n_rows,): gradient and hessian of each row as a packed sum
-    ids: NDArray[np.int32]  # (n_rows,): rows of the table
+    ids: NDArray[np.int32]  # (n_rows,): rows of the table; (0,) of the table itself: 0, 1, 2, ...
 
 
 class Column(NamedTuple):
