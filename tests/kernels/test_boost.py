@@ -77,7 +77,7 @@ def make_settings(**changes):
     """Settings of a tree without limits; sums are in units of 1."""
     plain = dict.fromkeys(BoostSettings._fields, 0)
     plain |= {"order": BEST_FIRST, "min_samples_leaf": 1, "min_hessian": 1, "most_hessian": 1, "n_shards": 1}
-    plain |= {"is_plain": False, "has_monotone": False, "is_post": False}
+    plain |= {"is_plain": False, "has_monotone": False, "is_post": False, "weights_are_counts": False}
     plain |= {"gradient_unit": 1.0, "hessian_unit": 1.0, "reg_lambda": 0.0, "reg_alpha": 0.0, "gamma": 0.0}
     plain |= {"cat_penalty": 0.0, "square_unit": 1.0}
     return BoostSettings(**{**plain, "cat_smooth": 0.0, **changes})

@@ -173,7 +173,7 @@ class BoostMemory:
         self.params, self.kernels, self.n_rows, self.n_threads = params, kernels, n_rows, n_threads
         self.n_shards = count_shards(n_threads)
         self.weights = weights.values
-        self.has_weights = len(weights.values) > 1
+        self.has_weights = len(weights.values) > 1 and not weights.are_counts
         mean_bits = math.frexp(weights.total / n_rows)[1]
         self.weight_shift = 0 if weights.is_whole else max(mean_bits - DIVISOR_BITS, 0)
         self.weight_exponent = weights.exponent - weights.bits + self.weight_shift
@@ -204,6 +204,7 @@ class BoostMemory:
             "max_cat_threshold": min(params.max_cat_threshold, UNLIMITED),
             "cat_penalty": params.cat_penalty,
             "weight_shift": self.weight_shift,
+            "weights_are_counts": weights.are_counts,
         }
         self.describe(bins)
 
