@@ -336,7 +336,7 @@ class Boosting(BoostedTrees):
     def make_sides(self) -> list[Boosting]:
         """The model once for each thread, with memory of its own to grow a tree in; empty: trees grow one by one.
 
-        The trees of the classes do not depend on each other within a round. Where not even the root of one is worth
+        The trees of the classes do not depend on each other within a round. Where hardly a node of one is worth
         sharing out, threads take a tree each.
         """
         n_sides = min(self.team.n_workers, count_side_by_side(self.loss, self.params))
