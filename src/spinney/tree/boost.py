@@ -611,7 +611,7 @@ def limit_workers(n_workers: int, n_jobs: int | None, n_rows: int, n_summed: int
     """So many threads, but one by default where nodes are not worth sharing out, nor have threads a tree each.
 
     Two threads took 1.16 x the CPU time of one on adult, 1.3 x in one-hot columns, and 1.3 x its time by the clock on
-    20,000 x 28. n_summed: features, those that share a byte being one; n_trees: of a round, which may grow side by side.
+    20,000 x 28. n_summed: features, those that share a byte being one; n_trees: of a round that may grow side by side.
     """
     return min(n_workers, n_trees) if n_jobs is None and is_small(n_rows, n_summed) else n_workers
 
