@@ -19,7 +19,8 @@ import naive_boosting as nb
 import strategies
 from spinney import _jit
 from spinney._types import CONTROL_SIZE, N_CODES, OFFSET, SUBSET
-from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
+from spinney.ensemble.boosted_rows import BoostedRows
+from spinney.ensemble.boosting import Boosting, Constraints
 from spinney.ensemble.loss_names import make_loss
 from spinney.ensemble.losses import row_weights
 from spinney.table.binning import bin_table

@@ -25,7 +25,7 @@ from spinney._types import THRESHOLD
 from spinney.ensemble.boosting import Boosting, count_side_by_side
 from spinney.ensemble.losses import Softmax
 from spinney.ensemble.sampling import Draw
-from spinney.tree.boost import SHARE_CELLS, BoostGrowth, BoostParams, limit_workers
+from spinney.tree.boost import PAYING_NODES, SHARE_CELLS, BoostGrowth, BoostParams, limit_workers
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 CLASSES = ["log_loss", "exponential", "four classes"]
@@ -142,7 +142,8 @@ def test_rows_outside_the_bag_are_summed_apart_only_where_they_judge(monkeypatch
 
 
 def test_threads_are_not_taken_by_default_for_nodes_that_are_not_worth_it():
-    few, many = SHARE_CELLS // 8 - 1, SHARE_CELLS // 8
+    many = int(PAYING_NODES * SHARE_CELLS) // 8  # a table whose root alone would be shared is not enough
+    few = many - 1
     assert [limit_workers(4, n_jobs, few, 8) for n_jobs in (None, 4, -1)] == [1, 4, 4]
     assert limit_workers(4, None, many, 8) == 4
     assert [limit_workers(4, None, few, 8, n_trees) for n_trees in (3, 26)] == [3, 4]  # a tree each

@@ -17,7 +17,8 @@ import naive
 import naive_boosting as nb
 import test_boosting_oracle as single
 from spinney._types import CONTROL_SIZE
-from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
+from spinney.ensemble.boosted_rows import BoostedRows
+from spinney.ensemble.boosting import Boosting, Constraints
 from spinney.ensemble.losses import Softmax, SquaredError, SquaredErrors
 from spinney.ensemble.vector_boosting import VectorBoosting
 from spinney.tree import vector_boost

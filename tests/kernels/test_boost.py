@@ -77,7 +77,7 @@ def make_settings(**changes):
     """Settings of a tree without limits; sums are in units of 1."""
     plain = dict.fromkeys(BoostSettings._fields, 0)
     plain |= {"order": BEST_FIRST, "min_samples_leaf": 1, "min_hessian": 1, "most_hessian": 1, "n_shards": 1}
-    plain |= {"is_plain": False, "has_monotone": False, "is_post": False}
+    plain |= {"is_plain": False, "has_monotone": False, "is_post": False, "weights_are_counts": False}
     plain |= {"gradient_unit": 1.0, "hessian_unit": 1.0, "reg_lambda": 0.0, "reg_alpha": 0.0, "gamma": 0.0}
     plain |= {"cat_penalty": 0.0, "square_unit": 1.0}
     return BoostSettings(**{**plain, "cat_smooth": 0.0, **changes})
@@ -203,6 +203,9 @@ def test_rows_move_to_their_branches(call, n_words, is_wide):
         np.testing.assert_array_equal(moved[left:right], rows.words.reshape(n, n_words)[taken])
         for array in (ids, sums):
             assert np.all(np.delete(array, np.s_[left:right]) == -9)
+        table = rows.rows._replace(ids=rows.ids[:0])  # whose rows have no numbers written down
+        assert call("boost.rows", "move_rows", table, lo, hi, to, left, right, column, goes_left) == middle
+        np.testing.assert_array_equal(ids[left:right], taken)
         assert np.all(np.delete(moved, np.s_[left:right], axis=0) == 9)
 
 
@@ -296,6 +299,9 @@ def test_rows_and_weights_are_counted_by_code(call, is_wide):
         np.testing.assert_array_equal(counts[0], np.bincount(code, minlength=65_536))
         mine = np.resize(weights, 50)[rows.ids[4:41]]
         np.testing.assert_array_equal(counts[1], np.bincount(code, mine, minlength=65_536))
+        table, counts = rows.rows._replace(ids=rows.ids[:0]), (np.zeros(65_536, np.int64), np.zeros(65_536, np.int64))
+        call("boost.rows", "count_rows", table, 4, 41, own_bytes(2, 6, is_wide), weights, *counts)
+        np.testing.assert_array_equal(counts[1], np.bincount(code, np.resize(weights, 50)[4:41], minlength=65_536))
         alone = np.zeros(65_536, np.int64)
         call("boost.rows", "count_codes", rows.rows, 4, 41, own_bytes(2, 6, is_wide), alone)
         np.testing.assert_array_equal(alone, counts[0])

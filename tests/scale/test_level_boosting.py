@@ -17,7 +17,8 @@ import fast
 from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL
 from spinney.ensemble import boosting
 from spinney.ensemble.best_constant import weighted_quantile
-from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
+from spinney.ensemble.boosted_rows import BoostedRows
+from spinney.ensemble.boosting import Boosting, Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
 from spinney.ensemble.initial_score import find_start_by_blocks
 from spinney.ensemble.loss_names import make_loss

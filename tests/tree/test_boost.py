@@ -303,6 +303,38 @@ def test_full_trees_find_room(monkeypatch):
 
 
 @compiled_only
+@pytest.mark.parametrize("has_bag", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sums_of_the_table_may_stand_among_histograms(shape, has_bag):
+    """They count until the rows have been moved, and until then the root alone has a histogram; two trees in a row."""
+    n = 700
+    columns, sums = draw_table(n)
+    bag = np.arange(0, n, 2, dtype=np.int32) if has_bag else None
+    params = {**SHAPES[shape], "subsample": 0.5 if has_bag else 1.0}
+    taken = sums if bag is None else [sums[i] for i in bag]
+    weights = [1 + i % 3 for i in range(n)]
+    found = []
+    for is_apart in (False, True):
+        growth = make_growth(columns, [0, 0, 300], params, weights=weights)
+        assert np.shares_memory(growth.source.sums, growth.frontier.histogram)
+        assert len(growth.source.ids) == 0
+        if is_apart:
+            growth.take_rows(growth.bins, np.zeros(n, np.int64))
+        of_each = []
+        for _ in range(2):
+            growth.source.sums[:] = [pack(*pair) for pair in sums]
+            total = pack(sum(g for g, _ in taken), sum(h for _, h in taken))
+            control = np.zeros(CONTROL_SIZE, np.int64)
+            growth.grow(PackedUnits(1.0, 1.0), total, max(h for _, h in sums), bag, 9, math.inf, 0, control)
+            of_each.append(bits_of(growth, growth.close(len(taken))))
+        found.append(of_each)
+        assert of_each[0] == of_each[1]
+    assert found[0] == found[1]
+    shared = make_growth(columns, [0, 0, 300], params, n_threads=2)
+    assert not np.shares_memory(shared.source.sums, shared.frontier.histogram)  # one may sum while another moves rows
+
+
+@compiled_only
 @pytest.mark.parametrize(("n_first", "n_then"), [(9000, 300), (9000, 8000), (256, 255)])
 def test_other_codes_of_the_table_find_room(n_first, n_then):
     """Candidates by hessian have fewer codes for a bag; of very many codes no sums are kept, of few more than needed.

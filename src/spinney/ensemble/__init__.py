@@ -12,6 +12,8 @@
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |
 | `adaboost_levels.py` | the same on rows that come in parts, from disk |
+| `boosted_rows.py` | the rows that boosted trees are grown on |
+| `alike_rows.py` | those that are alike, as one |
 | `boosting.py` | one round of gradient boosting |
 | `tree_store.py` | its trees so far |
 | `boosting_levels.py` | the same on rows that come in parts, from disk |

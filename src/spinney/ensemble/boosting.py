@@ -22,6 +22,7 @@ from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.boosted_rows import OutsideRows
 from spinney.ensemble.boosting_bags import BoostingBags
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.ensemble.boosted_rows import BoostedRows
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
     from spinney.table.fixed_point import Weights
@@ -64,30 +66,9 @@ FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain f
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
 ROUTED_ROWS = 1 << 12  # that go down a tree together
 LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
+ROUNDED = 2.0**-24  # far above the share by which sums in another order differ
 MASS = 2.0**60  # of all rows in candidates by hessian
 BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
-
-
-class BoostedRows(NamedTuple):
-    """The rows that trees are grown on."""
-
-    bins: Bins  # every distinct value for candidates by hessian, which are binned anew for each tree
-    y: Floats  # (n_rows,) classes as codes, or (n_rows, n_outputs)
-    weight: Floats | None  # (n_rows,) positive; None: 1 each
-    raw: Floats  # (n_raw, n_rows) the scores to start from; changed by each round
-
-
-class OutsideRows(NamedTuple):
-    """Rows outside the bag of a round, which judge it."""
-
-    rows: NDArray[np.int64]  # numbers of theirs
-    y: Floats
-    weight: Floats | None
-    raw: Floats  # (n_raw, n_rows) scores, to which what the bag says is added
-
-    def loss(self, loss: Loss) -> float:
-        """Their mean loss; NaN for none."""
-        return loss.value(self.y, self.weight, self.raw) if len(self.rows) > 0 else math.nan
 
 
 class Constraints(NamedTuple):
@@ -295,12 +276,12 @@ class Boosting(BoostedTrees):
         legend: Legend | None = None,
         first_round: int = 0,
     ) -> None:
-        bins, y, weight, raw = rows
+        bins, y, weight, raw, self.alike = rows
         monotone = None if constraints is None else constraints.monotone
         n_rows = len(y)
-        weights = row_weights(weight, n_rows)
+        weights = row_weights(weight, n_rows)._replace(are_counts=self.alike is not None)
         super().__init__(bins, weights, n_rows, loss, params, kernels, monotone, legend, first_round)
-        self.y, self.raw = y, raw
+        self.y, self.raw = y, raw if raw.shape[1] == n_rows else np.repeat(raw, n_rows, axis=1)
         # the types of what they are given stay the same from tree to tree
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
@@ -355,7 +336,7 @@ class Boosting(BoostedTrees):
     def make_sides(self) -> list[Boosting]:
         """The model once for each thread, with memory of its own to grow a tree in; empty: trees grow one by one.
 
-        The trees of the classes do not depend on each other within a round. Where not even the root of one is worth
+        The trees of the classes do not depend on each other within a round. Where hardly a node of one is worth
         sharing out, threads take a tree each.
         """
         n_sides = min(self.team.n_workers, count_side_by_side(self.loss, self.params))
@@ -404,7 +385,16 @@ class Boosting(BoostedTrees):
             self.amplify(self.sampling)
             self.knows_p &= self.p is not None
         sums_g, sums_h = self.block_sums[:, :2].T.tolist()
-        return self.check_sums(math.fsum(sums_g), math.fsum(sums_h))
+        sum_g, sum_h = self.check_sums(math.fsum(sums_g), math.fsum(sums_h))
+        if self.alike is not None and self.is_in_doubt(sum_g, sum_h):
+            g, h = np.abs(self.gradients.g), self.gradients.h
+            return self.alike.total(g, self.kernels), self.alike.total(h, self.kernels)
+        return sum_g, sum_h
+
+    def is_in_doubt(self, sum_g: float, sum_h: float) -> bool:
+        """Whether sums of the sizes of derivatives that were rounded otherwise might have other units."""
+        low, high = ((sum_g * share, sum_h * share) for share in (1.0 - ROUNDED, 1.0 + ROUNDED))
+        return (self.find_units(*low), leaf_units(*low)) != (self.find_units(*high), leaf_units(*high))
 
     def amplify(self, sampling: GradientSampling) -> None:
         """Multiply the derivatives of the rows that stand for others, and sum up again."""
@@ -536,11 +526,12 @@ class Boosting(BoostedTrees):
         """The mean loss of all rows by the scores so far."""
         if not self.loss.is_by_row:
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
-        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
+        losses = None if self.alike is None else np.empty(len(self.y))
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, losses=losses)
         sums = np.empty((len(self.block_sums), 2))
         self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), n_each=self.loss.n_raw)
         self.knows_p = True
-        return mean_loss(sums)
+        return mean_loss(sums if self.alike is None or losses is None else self.alike.sums(losses, self.kernels))
 
     def begin_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> tuple[float, float]:
         """Choose the tests of a tree for raw score k; return the sums of the sizes of its derivatives."""
@@ -559,7 +550,8 @@ class Boosting(BoostedTrees):
     def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float]) -> None:
         """Give the leaves of the tree their values, keep it, and add them to the scores."""
         growth, (sum_g, sum_h) = self.growth, sizes
-        if self.is_plain and self.outside is None and (self.team.n_workers == 1 or len(self.y) < ROWS_AT_ONCE):
+        is_alone = self.team.n_workers == 1 or len(self.y) < ROWS_AT_ONCE or self.alike is not None
+        if self.is_plain and self.outside is None and is_alone:
             self.finish(k, leaf_units(sum_g, sum_h))
             return
 
@@ -582,7 +574,8 @@ class Boosting(BoostedTrees):
         store.make_room(n_grown)
         if n_grown > len(self.end.values):
             self.end = self.make_end(2 * n_grown)
-        settings = TreeEndSettings(n_grown, self.params.pruning == "post", k, scale, self.leaf_settings(growth, scale))
+        leaves, are_counts = self.leaf_settings(growth, scale), self.alike is not None
+        settings = TreeEndSettings(n_grown, self.params.pruning == "post", k, are_counts, scale, leaves)
         n_nodes = self.finish_tree(
             None,
             growth.table,

@@ -20,7 +20,8 @@ import numpy as np
 
 from spinney._types import SUM
 from spinney.ensemble.best_constant import mean_loss
-from spinney.ensemble.boosting import BoostedTrees, Constraints, OutsideRows, leaf_units
+from spinney.ensemble.boosted_rows import OutsideRows
+from spinney.ensemble.boosting import BoostedTrees, Constraints, leaf_units
 from spinney.ensemble.huber_levels import clipped_means, set_delta
 from spinney.ensemble.losses import Huber, RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS

@@ -63,6 +63,13 @@ class RoundRows(NamedTuple):
     sums: Floats  # (n_blocks, 4), written: see `kernels.boost.gradients`
     probabilities: Floats | None  # (n_raw, n_rows), kept from class to class of a round; None: one raw score
     is_known: bool = False  # whether these, or the derivatives of log loss, are those of the scores already
+    losses: Floats | None = None  # (n_rows,), written by `sum_rows` of the losses of classes where given
+
+
+def runs_of(rows: RoundRows, lo: int, hi: int) -> list[tuple[int, int]]:
+    """Rows lo .. hi as one run; block by block where the loss of each row is kept, which scratch has of a block."""
+    size = max(hi - lo, 1) if rows.losses is None else _codes.BLOCK
+    return [(first, min(first + size, hi)) for first in range(lo, hi, size)]
 
 
 class Loss:
@@ -506,7 +513,11 @@ class LogLoss(TwoClasses):
     def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
         """See `Loss.sum_rows`: derivatives are written by the way, of the same exponentials."""
         y, (raw,), gradients, sums = rows[:4]
-        chosen.boost.gradients.fill_log_loss(y, raw, lo, hi, gradients, sums, np.empty(_codes.BLOCK), losses)
+        scratch = np.empty(_codes.BLOCK)
+        for first, last in runs_of(rows, lo, hi):
+            chosen.boost.gradients.fill_log_loss(y, raw, first, last, gradients, sums, scratch, losses)
+            if rows.losses is not None:
+                rows.losses[first:last] = scratch[: last - first]
 
 
 class Exponential(TwoClasses):
@@ -556,7 +567,12 @@ class Softmax(Loss):
     def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
         """See `Loss.sum_rows`: the exponentials of a round's loss are those of the next round's probabilities."""
         scratch, weight = np.empty((3, _codes.BLOCK)), rows.gradients.weight
-        chosen.boost.gradients.fill_softmax(rows.raw, lo, hi, rows.probabilities, scratch, rows.y, weight, losses)
+        for first, last in runs_of(rows, lo, hi):
+            chosen.boost.gradients.fill_softmax(
+                rows.raw, first, last, rows.probabilities, scratch, rows.y, weight, losses
+            )
+            if rows.losses is not None:
+                rows.losses[first:last] = scratch[2, : last - first]
 
     def _sum_losses(self, chosen: Kernels, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         scratch = np.empty(_codes.BLOCK), np.empty(_codes.BLOCK)

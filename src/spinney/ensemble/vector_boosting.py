@@ -23,7 +23,7 @@ from spinney.tree.vector_boost import VectorGrowth
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spinney.ensemble.boosting import BoostedRows
+    from spinney.ensemble.boosted_rows import BoostedRows
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
     from spinney.table.sparse import Values

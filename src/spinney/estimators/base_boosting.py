@@ -17,7 +17,9 @@ from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
 from spinney._warnings import warn
 from spinney.ensemble import held_out
-from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints, count_side_by_side
+from spinney.ensemble.alike_rows import join_alike
+from spinney.ensemble.boosted_rows import BoostedRows
+from spinney.ensemble.boosting import Boosting, Constraints, count_side_by_side
 from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.loss_names import STORED
@@ -44,12 +46,7 @@ from spinney.estimators.boosting_parts import (
     rename_features,
 )
 from spinney.estimators.cart import CARTRegressor, count_features, make_tree_estimator
-from spinney.estimators.checks import (
-    check_monotone,
-    check_weights,
-    draw_seed,
-    open_x,
-)
+from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x
 from spinney.estimators.evaluation_sets import GivenSet, Validation, read_offset
 from spinney.estimators.fingerprints import mark_weights
 from spinney.estimators.growers import RowLimits
@@ -271,7 +268,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.init is None:  # on a warm start too: huber's delta comes with it
             start = find_start(loss, y, weight, offset, effort.kernels)
         start = start if old is None else old.start
-        raw = begin_raw(start, len(y), offset)
+        start_alike = old is None and offset is None and data.checkpoint is None
+        raw = start.reshape(-1, 1) if start_alike else begin_raw(start, len(y), offset)
         for rows in sets:
             rows.raw = begin_raw(start, len(rows.y), rows.offset)
         metric = name_score(self.scoring) if sets and self.scoring != "loss" else "loss"
@@ -335,7 +333,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         effort: Effort,
         first_round: int,
     ) -> Boosting:
-        """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
+        """Bin the table and set up what grows on it; y, weight, raw: of the rows to learn from, or of all alike."""
         schema = data.table.schema
         has_vectors = self._shares_trees(data.loss)
         n_trees = 1 if has_vectors else count_side_by_side(data.loss, params)
@@ -351,12 +349,14 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
+        rows = join_alike(BoostedRows(bins, y, weight, raw), data.loss, params, effort.kernels)
+        n_summed = len(np.unique(bins.place))  # some share a byte
         return (VectorBoosting if has_vectors else Boosting)(
-            BoostedRows(bins, y, weight, raw),
+            rows,
             data.loss,
             params,
             effort.kernels,
-            limit_workers(n_workers, self.n_jobs, len(y), len(np.unique(bins.place)), n_trees),  # some share a byte
+            limit_workers(n_workers, self.n_jobs, len(rows.y), n_summed, n_trees),
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,

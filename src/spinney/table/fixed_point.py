@@ -36,6 +36,7 @@ class Weights(NamedTuple):
     is_whole: bool
     total: int
     row_weight: float = 1.0  # units of an independent row, see `weigh_row`
+    are_counts: bool = False  # a row stands for so many that are alike, and counts as often
 
 
 class Times(NamedTuple):

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features, those of a byte being one, of a node that is worth waking threads for: 0.3 ms
+PAYING_NODES = 2.5  # such nodes that a table must have for threads to pay: with two of them the root alone is shared
 BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready beside it
 PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
@@ -173,7 +174,7 @@ class BoostMemory:
         self.params, self.kernels, self.n_rows, self.n_threads = params, kernels, n_rows, n_threads
         self.n_shards = count_shards(n_threads)
         self.weights = weights.values
-        self.has_weights = len(weights.values) > 1
+        self.has_weights = len(weights.values) > 1 and not weights.are_counts
         mean_bits = math.frexp(weights.total / n_rows)[1]
         self.weight_shift = 0 if weights.is_whole else max(mean_bits - DIVISOR_BITS, 0)
         self.weight_exponent = weights.exponent - weights.bits + self.weight_shift
@@ -204,6 +205,7 @@ class BoostMemory:
             "max_cat_threshold": min(params.max_cat_threshold, UNLIMITED),
             "cat_penalty": params.cat_penalty,
             "weight_shift": self.weight_shift,
+            "weights_are_counts": weights.are_counts,
         }
         self.describe(bins)
 
@@ -408,7 +410,6 @@ class BoostGrowth(BoostMemory):
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
         self.run = run
         self.leaf = np.zeros(n_rows, np.int32)
-        self.take_rows(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
         n_bag = self.n_bag
         words = np.empty(n_bag * self.table.n_words, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
@@ -421,23 +422,33 @@ class BoostGrowth(BoostMemory):
         n_words = 64 + 8 * self.most_words if self.most_words else 0
         self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, self.n_shards, n_words)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
+        self.take_rows(bins, self.make_sums())
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
         self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_threads)]
 
     @property
     def is_small(self) -> bool:
-        """Whether not even the root is worth sharing out."""
+        """Whether hardly a node is worth sharing out."""
         return is_small(self.n_rows, self.n_summed)
 
-    def take_rows(self, bins: Bins, sums: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
-        """Take the codes of a table, with memory for the packed sums of its rows, and their numbers."""
+    def make_sums(self) -> NDArray[np.int64]:
+        """Memory for the packed sums of the rows of the table, which count until these are moved to the buffer.
+
+        Until then, of all histograms there is that of the root alone, the first: by one thread, sums stand in the last.
+        """
+        histogram, n_rows = self.frontier.histogram, self.n_rows
+        if self.n_shards > 1 or len(histogram) - self.table.histogram_size < n_rows:
+            return np.zeros(n_rows, SUM)
+        return histogram[len(histogram) - n_rows :]
+
+    def take_rows(self, bins: Bins, sums: NDArray[np.int64]) -> None:
+        """Take the codes of a table, with memory for the packed sums of its rows."""
         self.bins = bins
         codes = bins.rows.reshape(-1)
-        self.source = ByteRows(codes, codes.view(np.uint64), sums, ids)
+        self.source = ByteRows(codes, codes.view(np.uint64), sums, np.zeros(0, ROW))
 
     def change_table(self, bins: Bins) -> None:
         """Take other codes of the same table, which may need a larger histogram or wider rows."""
-        self.take_rows(bins, self.source.sums, self.source.ids)
         self.describe(bins)
         table, frontier = self.table, self.frontier
         if self.n_slots * table.histogram_size > len(frontier.histogram):
@@ -445,6 +456,8 @@ class BoostGrowth(BoostMemory):
         if (self.n_threads - 1) * table.histogram_size > len(frontier.shard_histogram):
             frontier = frontier._replace(shard_histogram=np.zeros((self.n_threads - 1) * table.histogram_size, SUM))
         self.frontier = frontier
+        is_apart = self.source.sums.base is None
+        self.take_rows(bins, self.source.sums if is_apart else self.make_sums())
         if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
             words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
             self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
@@ -595,17 +608,17 @@ def make_best_cuts(n_features: int) -> BestCuts:
 
 
 def limit_workers(n_workers: int, n_jobs: int | None, n_rows: int, n_summed: int, n_trees: int = 1) -> int:
-    """So many threads, but one by default where not even the root is worth sharing out, nor have threads a tree each.
+    """So many threads, but one by default where nodes are not worth sharing out, nor have threads a tree each.
 
-    Two threads took 1.16 x the CPU time of one on adult, 1.3 x in one-hot columns. n_summed: features, those that share
-    a byte being one; n_trees: of a round, which may grow side by side.
+    Two threads took 1.16 x the CPU time of one on adult, 1.3 x in one-hot columns, and 1.3 x its time by the clock on
+    20,000 x 28. n_summed: features, those that share a byte being one; n_trees: of a round that may grow side by side.
     """
     return min(n_workers, n_trees) if n_jobs is None and is_small(n_rows, n_summed) else n_workers
 
 
 def is_small(n_rows: int, n_summed: int) -> bool:
-    """Whether so many rows of so many bytes are not worth waking threads for, so that not even a root is shared out."""
-    return n_rows * n_summed < SHARE_CELLS
+    """Whether so many rows of so many bytes have hardly a node that is worth waking threads for."""
+    return n_rows * n_summed < PAYING_NODES * SHARE_CELLS
 
 
 def bag_size(share: float, n_rows: int) -> int:

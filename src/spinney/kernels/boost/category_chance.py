@@ -11,6 +11,7 @@ import numpy as np
 from spinney._jit import inlined, kernel
 
 from ..common.structs import BoostNodes, BoostSettings, BoostTable, ByteRows
+from .rows import number_of
 from .scan import gradient_of, hessian_of
 from .shards import runs_of
 
@@ -33,7 +34,7 @@ def sum_squares(rows: ByteRows, lo: int, hi: int, weights: np.ndarray, shift: in
             total += square_of(sums[k], np.int64(1))
         return total
     for k in range(np.uint64(lo), np.uint64(hi)):
-        total += square_of(sums[k], weights[np.uint64(ids[k])] >> shift)
+        total += square_of(sums[k], weights[number_of(k, ids)] >> shift)
     return total
 
 

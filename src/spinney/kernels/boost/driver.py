@@ -124,8 +124,8 @@ def may_split(slot: int, nodes: BoostNodes, frontier: BoostFrontier, settings: B
     n_rows = nodes.n_rows[frontier.number[slot]]
     return (
         frontier.depth[slot] < settings.max_depth
-        and n_rows >= settings.min_samples_split
-        and n_rows >= 2 * settings.min_samples_leaf
+        and (n_rows >= settings.min_samples_split or settings.weights_are_counts)
+        and (n_rows >= 2 * settings.min_samples_leaf or settings.weights_are_counts)
         and hessian_of(frontier.packed[slot]) >= 2 * settings.min_hessian
     )
 

@@ -281,8 +281,8 @@ def write_nodes(
     for node in range(n_nodes - 1, -1, -1):
         at = first + node
         child = nodes.first_child[node]
-        trees.n_rows[at] = nodes.n_rows[node]
         if child > 0:
+            trees.n_rows[at] = trees.n_rows[first + child] + trees.n_rows[first + child + 1]
             trees.cuts[at, 0] = nodes.cut_value[node]
             trees.words[at, 1] = pack_link(child, nodes.test[node])
             weight[at] = weight[first + child] + weight[first + child + 1]
@@ -290,6 +290,7 @@ def write_nodes(
             share = weight[first + child] / weight[at]
             values[node] = values[child] * share + values[child + 1] * (1.0 - share)
             continue
+        trees.n_rows[at] = nodes.n_rows[node]
         value, h = value_of_leaf(node, sums, settings)
         if given is not None:
             value = given[node]
@@ -359,6 +360,27 @@ def sum_own_rows(
 
 
 @inlined
+def count_own_rows(
+    n_grown: int, n_nodes: int, buffer: ByteRows, nodes: BoostNodes, gradients: Gradients, end: TreeEnd
+) -> None:
+    """Count the rows of each leaf as often as they weigh."""
+    ids = buffer.ids
+    weight = gradients.weight
+    for node in range(n_nodes):
+        nodes.n_rows[node] = 0
+    if n_grown == 1:  # rows have not been moved
+        for i in range(np.uint64(len(weight))):
+            nodes.n_rows[0] += np.int64(weight[i])
+        return
+    for node in range(n_grown):
+        leaf = end.links.target[node]
+        if leaf >= 0:
+            for shard in range(len(nodes.begin)):
+                for k in range(np.uint64(nodes.begin[shard, node]), np.uint64(nodes.end[shard, node])):
+                    nodes.n_rows[leaf] += np.int64(weight[np.uint64(ids[k])])
+
+
+@inlined
 def add_own_values(n_grown: int, row: int, buffer: ByteRows, nodes: BoostNodes, end: TreeEnd) -> None:
     """Add the values of the leaves to the scores of these rows."""
     ids = buffer.ids
@@ -404,6 +426,8 @@ def finish_tree(
                 end.sums.hessian[0, 0] += h
     else:
         sum_own_rows(n_grown, buffer, nodes, gradients, end, settings.scale)
+    if settings.weights_are_counts:
+        count_own_rows(n_grown, n_nodes, buffer, nodes, gradients, end)
     is_finite = write_nodes(nodes, n_nodes, end.sums, settings.leaves, None, None, trees, end.values)
     if n_grown == 1:
         for i in range(n_rows):

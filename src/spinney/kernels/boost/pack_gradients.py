@@ -32,6 +32,28 @@ def pack_plain(lo: int, hi: int, gradients: Gradients, units: PackedUnits, sums:
 
 
 @inlined
+def pack_times(lo: int, hi: int, gradients: Gradients, units: PackedUnits, sums: np.ndarray) -> tuple[int, int]:
+    """The same for rows whose weights are whole: they multiply what has been rounded."""
+    g = gradients.g
+    h = gradients.h
+    weight = gradients.weight
+    g_scale = units.gradient
+    h_scale = units.hessian
+    total = np.int64(0)
+    largest = np.int64(0)
+    for row in range(lo, hi):
+        i = np.uint64(row)
+        hessian = np.rint(h[i] * h_scale)
+        times = np.int64(weight[i])
+        whole = np.int64(hessian if hessian > 1.0 else 1.0) * times
+        packed = ((np.int64(np.rint(g[i] * g_scale)) * times) << SUM_SHIFT) + whole
+        sums[i] = packed
+        total += packed
+        largest = max(largest, whole)
+    return total, largest
+
+
+@inlined
 def pack_range(
     lo: int,
     hi: int,
@@ -52,6 +74,8 @@ def pack_range(
     is_unit = len(weight) == 1
     if is_unit and weight[0] == 1.0 and not is_random:  # weight[0] is another where there is one row only
         return pack_plain(lo, hi, gradients, units, sums)
+    if is_whole and not is_unit and not is_random:
+        return pack_times(lo, hi, gradients, units, sums)
     total = np.int64(0)
     largest = np.int64(0)
     for i in range(lo, hi):

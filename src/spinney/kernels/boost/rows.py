@@ -39,6 +39,12 @@ def read_code(codes: np.ndarray, at: np.uint64, is_wide: bool) -> np.uint64:
 
 
 @inlined
+def number_of(k: np.uint64, ids: np.ndarray) -> np.uint64:
+    """The number of the k-th row in the table, in whose own order rows have none written down."""
+    return np.uint64(ids[k]) if len(ids) > 0 else k
+
+
+@inlined
 def own_byte(n_words: int, place: int, is_wide: bool) -> Column:
     """A column whose bytes are taken as they stand."""
     return Column(n_words, place, is_wide, np.int64(-1), np.int64(0), np.int64(0))
@@ -242,7 +248,7 @@ def count_rows(
     for k in range(np.uint64(lo), np.uint64(hi)):
         code = decode(np.int64(read_code(codes, k * stride + place, is_wide)), column)
         row_counts[code] += 1
-        weight_counts[code] += weights[ids[k]] if len(weights) > 1 else weights[0]
+        weight_counts[code] += weights[number_of(k, ids)] if len(weights) > 1 else weights[0]
 
 
 # --- The two branches of a test -----------------------------------------------------------------------------
@@ -280,7 +286,7 @@ def move_rows(
         q = low if go else high
         low += np.uint64(go)
         high -= ONE - np.uint64(go)
-        row = ids[k]
+        row = np.int32(number_of(k, ids))
         packed = sums[k]
         at = k * n_words
         dest = q * n_words

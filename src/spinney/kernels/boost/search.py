@@ -134,13 +134,16 @@ def count_bin_rows(
     node: int,
     feature: int,
     n: int,
-    weighs: bool,  # else weights stay 0, and the numbers of the rows are not looked at
     table: BoostTable,
     rows: ByteRows,
     nodes: BoostNodes,
     scratch: BoostScratch,
-) -> int:
-    """Count the rows and weights of the n listed bins of a feature; return the weight of the node."""
+    settings: BoostSettings,
+) -> tuple[int, int]:
+    """Count the rows and weights of the n listed bins of a feature; return rows and weight of the node.
+
+    Weights that no limit asks for stay 0. Rows that stand for others count as often as they weigh.
+    """
     bins = scratch.bins
     row_counts = scratch.row_counts
     weight_counts = scratch.weight_counts
@@ -152,17 +155,21 @@ def count_bin_rows(
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
-            if weighs:
+            if settings.weights_are_counts:
+                count_rows(rows, begin, end, column, table.weights, weight_counts, row_counts)
+            elif settings.min_weight_leaf > 0:
                 count_rows(rows, begin, end, column, table.weights, row_counts, weight_counts)
             else:
                 count_codes(rows, begin, end, column, row_counts)
+    n_rows = row_counts[0]
     weight = weight_counts[0]
     for k in range(n):
         code = bins[BIN_CODE, k]
         bins[BIN_N, k] = row_counts[code]
         bins[BIN_WEIGHT, k] = weight_counts[code]
+        n_rows += row_counts[code]
         weight += weight_counts[code]
-    return weight
+    return n_rows, weight
 
 
 @kernel
@@ -246,7 +253,7 @@ def least_by_rows(
 ) -> LeastHessians:
     """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
     node = frontier.number[slot]
-    count_bin_rows(node, feature, np.int64(0), False, table, rows, nodes, scratch)
+    count_bin_rows(node, feature, np.int64(0), table, rows, nodes, scratch, settings)
     start = np.uint64(slot * table.histogram_size + table.histogram_start[feature])
     first = np.uint64(frontier.spans[slot, feature, 0])
     last = np.uint64(frontier.spans[slot, feature, 1])
@@ -449,7 +456,7 @@ def choose_feature(
             # most winners are large enough: to see that, their branches alone are counted
             least_rows = settings.min_samples_leaf
             needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least_rows, table, rows, nodes)
-            is_small = needs_counts
+            is_small = needs_counts and not settings.weights_are_counts  # rows that stand for others may be enough
         if has_codes and needs_counts:
             least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
             if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
@@ -465,8 +472,8 @@ def choose_feature(
         if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
             best.gain[f] = NO_GAIN
             continue
-        weight = count_bin_rows(node, feature, n, settings.min_weight_leaf > 0, table, rows, nodes, scratch)
-        whole = RowSums(total, n_rows, weight, frontier.noise[slot] if is_category else 0.0)
+        n_counted, weight = count_bin_rows(node, feature, n, table, rows, nodes, scratch, settings)
+        whole = RowSums(total, n_counted, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
         found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
         note_cut(f, found, scratch)

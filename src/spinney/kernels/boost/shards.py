@@ -41,7 +41,7 @@ def runs_of(shard: int, node: int, rows: ByteRows, nodes: BoostNodes) -> Runs:
     The table is dealt out in runs, so that an order of the rows does not put a node into one shard.
     """
     if nodes.side[node] == 0:
-        n_rows = np.int64(len(rows.ids))
+        n_rows = np.int64(len(rows.sums))
         n_shards = np.int64(len(nodes.begin))
         size = n_rows if n_shards == 1 else np.int64(SHARD_ROWS)
         return Runs(shard * size, n_rows, size, size * n_shards)

@@ -38,7 +38,7 @@ from ..common.structs import (
 )
 from ..common.thresholds import last_below, place_threshold
 from .category_chance import square_of
-from .rows import EIGHT, FOUR, ONE, read_code
+from .rows import EIGHT, FOUR, ONE, number_of, read_code
 from .scan import NO_GAIN, gradient_of, hessian_of, plain_gain, sort_bins
 from .search import FEW_LEVELS, best_feature, is_allowed, keep_subset
 from .shards import column_of, runs_of
@@ -76,7 +76,7 @@ def add_words(
     is_wide = column.is_wide
     for k in range(np.uint64(lo), np.uint64(hi)):
         to = start + read_code(codes, k * stride + place, is_wide) * width
-        source = np.uint64(ids[k]) * width
+        source = number_of(k, ids) * width
         for o in range(width):
             histogram[to + o] += addends[source + o]
 
@@ -148,7 +148,7 @@ def sum_all_rows(node: int, rows: ByteRows, nodes: BoostNodes, sums: VectorSums,
         total[at + o] = 0
     runs = runs_of(np.int64(0), node, rows, nodes)
     for k in range(runs.lo, runs.hi):
-        source = np.uint64(rows.ids[k]) * width
+        source = number_of(np.uint64(k), rows.ids) * width
         for o in range(width):
             total[at + o] += sums.rows[source + o]
 
@@ -177,7 +177,7 @@ def noise_of_outputs(
     is_unit = len(table.weights) == 1
     runs = runs_of(np.int64(0), node, rows, nodes)
     for k in range(runs.lo, runs.hi):
-        row = np.int64(rows.ids[k])
+        row = np.int64(number_of(np.uint64(k), rows.ids))
         weight = np.int64(1) if is_unit else table.weights[row] >> settings.weight_shift
         for o in range(n_outputs):
             squares[o] += square_of(sums.rows[row * sums.width + o], weight)

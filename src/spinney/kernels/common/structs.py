@@ -759,7 +759,7 @@ class ByteRows(NamedTuple):
     codes: NDArray[np.uint8]  # (n_rows * n_words * 8,): a byte for each narrow feature, then two for each wide one
     words: NDArray[np.uint64]  # (n_rows * n_words,): the same memory, eight bytes at a time
     sums: NDArray[np.int64]  # (n_rows,): gradient and hessian of each row as a packed sum
-    ids: NDArray[np.int32]  # (n_rows,): rows of the table
+    ids: NDArray[np.int32]  # (n_rows,): rows of the table; (0,) of the table itself: 0, 1, 2, ...
 
 
 class Column(NamedTuple):
@@ -1028,6 +1028,7 @@ class BoostSettings(NamedTuple):
     min_samples_split: int  # fewest rows of a node that is split
     min_samples_leaf: int  # fewest rows of a branch
     min_weight_leaf: int  # in units of the row weights; 0: not asked for
+    weights_are_counts: bool  # a row stands for so many that are alike, and counts as often
     min_hessian: int  # of a branch, in units; at least 1
     most_hessian: int  # of one row, in units: a branch has at least its sum / most_hessian rows
     n_try: int  # features drawn per node
@@ -1193,6 +1194,7 @@ class TreeEndSettings(NamedTuple):
     n_grown: int  # nodes
     is_post: bool  # tests without gain are removed from below
     row: int  # of the scores
+    weights_are_counts: bool  # a row counts as often as it weighs
     scale: PackedUnits  # of sums of true derivatives
     leaves: LeafSettings
 

@@ -5,6 +5,7 @@
                ByteTable, mass of its codes ──► fill_bins ──► recode ──► ByteTable of fewer bins
     sorted_pieces    a column that threads have sorted in pieces ──► cut_pieces ──► its bins, as by cut
     whole_numbers    a column of whole numbers ──► code_by_counting ──► its codes, without sorting
+    alike_rows    codes and targets ──► number_alike ──► which rows are alike; sum_alike adds up over all of them
     draws      (seed, tree) ──► how often each row is in the bag of that tree; DrawStrata, DrawGuide and PoissonRates
                say what is drawn from, and with which chances
     block_draws    the same for the rows of a DrawSpan: a tree of halves ──► draws of a block ──► counts
