@@ -114,11 +114,12 @@ def _code_and_rank() -> None:
     import numpy as np
 
     from spinney import _jit
-    from spinney._types import CODE
     from spinney.estimators.random_forest import RandomForestRegressor
-    from spinney.table.coding import code_whole
+    from spinney.table.coding import FEW_ROWS, code_table
+    from spinney.table.ingest import read_columns
 
-    code_whole(np.arange(3.0), np.empty(3, CODE), _jit.load_compiled())
+    for whole in (np.ones((FEW_ROWS + 1, 2)), np.ones((FEW_ROWS + 1, 2), np.float32)):  # row by row, and by column
+        code_table(read_columns(whole), np.ones(1, np.int64), 3, _jit.load_compiled())
     steps = np.random.default_rng(0).random((600, 2))  # trees of more than 256 leaves, which ranks are worth for
     forest = RandomForestRegressor(n_estimators=8, random_state=0).fit(steps, steps[:, 0])
     for values in (np.tile(steps, (4, 1)), np.tile(steps, (4, 1)).astype(np.float32)):
