@@ -110,7 +110,7 @@ def _grow_bags(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
 
 
 def _code_and_rank() -> None:
-    """Compile what takes a table of some size: columns coded by counting, and rows that go down trees by ranks."""
+    """Compile what takes a table of some size: coding by counting, thresholds by short edges, rows that go by ranks."""
     import numpy as np
 
     from spinney import _jit
@@ -118,8 +118,10 @@ def _code_and_rank() -> None:
     from spinney.table.coding import FEW_ROWS, code_table
     from spinney.table.ingest import read_columns
 
-    for whole in (np.ones((FEW_ROWS + 1, 2)), np.ones((FEW_ROWS + 1, 2), np.float32)):  # row by row, and by column
-        code_table(read_columns(whole), np.ones(1, np.int64), 3, _jit.load_compiled())
+    k, one = _jit.load_compiled(), np.zeros((2, 1), np.int64)
+    for dtype in (np.float64, np.float32, np.int64):  # read row by row, and the last one column by column
+        code_table(read_columns(np.ones((FEW_ROWS + 1, 2), dtype)), np.ones(1, np.int64), 3, k)
+    k.tree.late_thresholds.place_feature(0, 0, one, one + 0.0, one[0], one[0] + 0.0)
     steps = np.random.default_rng(0).random((600, 2))  # trees of more than 256 leaves, which ranks are worth for
     forest = RandomForestRegressor(n_estimators=8, random_state=0).fit(steps, steps[:, 0])
     for values in (np.tile(steps, (4, 1)), np.tile(steps, (4, 1)).astype(np.float32)):

@@ -31,7 +31,7 @@ class Codes(NamedTuple):
 
     rows: NDArray[np.uint16]  # (n_rows, stride); 0 = missing, known codes from 1 in value order
     features: NDArray[np.int64]  # (FEATURE_ROWS, n_features), see `_types`; no monotone constraints
-    edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
+    edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code; or float32
     has_missing: NDArray[np.bool_]  # (n_features,)
 
     @property
@@ -146,21 +146,20 @@ def code_block_sorted(
             code = np.cumsum(is_new[j], dtype=np.int32).astype(CODE)
         else:  # as few arrays at once as can be: each is as long as the column, which they had taken seven times
             if len(weight) == 1:
-                mass = np.empty_like(starts)
+                mass = block[j].view(np.int64)[:n_values]  # the values have been copied in their order
                 np.subtract(starts[1:], starts[:-1], out=mass[:-1])
                 mass[-1] = end - starts[-1]
             else:
                 mass = np.add.reduceat(weight[order[j, :end]], starts)
-            bins = np.empty(n_values, np.int64)
+            bins = mass  # a bin is numbered when the weight in its place has been read
             kernels.data.binning.fill_bins(mass, max_codes, bins)
-            del mass
             firsts = np.flatnonzero(bins[1:] != bins[:-1]) + 1
             low = values[j].take(starts.take(np.append(0, firsts)))
             high = values[j].take(starts.take(np.append(firsts, n_values) - 1))
             del starts
             bins += 1
             of_value = bins.astype(CODE)
-            del bins
+            del mass, bins
             rank = np.cumsum(is_new[j], dtype=np.int32)
             rank -= 1
             code = of_value.take(rank)
@@ -177,6 +176,8 @@ def code_table(
     kernels: Any,
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
+    *,
+    is_short: bool = False,
 ) -> Codes:
     """Code every column of a table, unless its shelf has the codes; see `make_codes`."""
     codes: Codes = take_from_shelf(
@@ -185,7 +186,7 @@ def code_table(
         max_codes,
         weight,
         keep,
-        lambda: make_codes(table, weight, max_codes, kernels, keep, n_workers),
+        lambda: make_codes(table, weight, max_codes, kernels, keep, n_workers, is_short=is_short),
     )
     return codes
 
@@ -197,6 +198,8 @@ def make_codes(
     kernels: Any,
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
+    *,
+    is_short: bool = False,
 ) -> Codes:
     """Code every column of a table.
 
@@ -214,10 +217,13 @@ def make_codes(
         Rows to code; the others are left out.
     n_workers : int
         Threads, each of which holds some columns in floats; the codes are the same for any number.
+    is_short : bool
+        Whether edges are float32, which must hold every value.
     """
     if table.stored is not None:
         return code_sparse_table(table.take(keep), weight, max_codes, kernels)
     coder = ColumnCoder(table, weight, max_codes, kernels, keep)
+    coder.edge_type = np.float32 if is_short else np.float64
     n_features = table.schema.n_features
     at_once = min(max(CELLS_AT_ONCE // coder.n_rows, 1), -(-n_features // n_workers))
 
@@ -226,11 +232,14 @@ def make_codes(
 
     with open_workers(n_workers) as share:
         run_all(share, code, range(0, n_features, at_once))
-    return Codes(coder.rows, *describe_codes(coder.edges, table.schema.is_categorical), coder.has_missing)
+    described = describe_codes(coder.edges, table.schema.is_categorical, coder.edge_type)
+    return Codes(coder.rows, *described, coder.has_missing)
 
 
 class ColumnCoder:
     """Codes the columns of a table, each in the quickest way that serves it; parameters as of `make_codes`."""
+
+    edge_type: type[np.floating[Any]] = np.float64
 
     def __init__(
         self, table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any, keep: NDArray[np.bool_] | None
@@ -303,6 +312,11 @@ class ColumnCoder:
             self.edges[features[i]] = known, known
         return is_other
 
+    def narrow(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Edges:
+        """Edges in half the memory; where every value has a code of its own both are one array."""
+        short: NDArray[Any] = low.astype(self.edge_type)
+        return short, short if low is high else high.astype(self.edge_type)
+
     def sort(self, features: NDArray[np.int64], block: NDArray[np.float64] | None = None) -> None:
         """Code columns of any values, `block` if they are read already, by sorting them."""
         if not len(features):
@@ -315,7 +329,7 @@ class ColumnCoder:
             block[is_missing] = np.nan  # a NaN with a sign would sort first
         edges = code_block(block, self.weight, self.max_codes, self.kernels, codes)
         for j, low_and_high, column in zip(features.tolist(), edges, codes, strict=True):
-            self.edges[j] = low_and_high
+            self.edges[j] = low_and_high if self.edge_type is np.float64 else self.narrow(*low_and_high)
             self.has_missing[j] = not column.all()
             self.rows[:, j] = column
 
@@ -338,7 +352,7 @@ def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, k
 
 
 def describe_codes(
-    edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]], is_categorical: NDArray[np.bool_]
+    edges: list[Edges], is_categorical: NDArray[np.bool_], edge_type: type[np.floating[Any]] = np.float64
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """What codes stand for: `features` and `edges` of `Codes`. The list is emptied."""
     features = np.zeros((FEATURE_ROWS, len(edges)), np.int64)
@@ -346,7 +360,7 @@ def describe_codes(
     features[IS_CATEGORICAL] = is_categorical
     features[IS_BINNED] = [low is not high and not np.array_equal(low, high) for low, high in edges]
     features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
-    whole = np.empty((2, int(features[N_CODES].sum())))
+    whole = np.empty((2, int(features[N_CODES].sum())), edge_type)
     while edges:  # from the last on, each freed once it is copied: the edges of 28 columns of floats are 29 MB
         low, high = edges.pop()
         first = features[OFFSET, len(edges)]
