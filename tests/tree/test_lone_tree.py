@@ -22,7 +22,7 @@ def draw_table(missing):
 
 def same_trees(one, two):
     for name in ("test", "first_child", "threshold", "n_rows", "weight", "impurity", "distributions"):
-        np.testing.assert_array_equal(getattr(one.tree_, name), getattr(two.tree_, name))
+        np.testing.assert_array_equal(getattr(one.tree_.arrays, name), getattr(two.tree_.arrays, name))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
