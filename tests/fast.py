@@ -13,7 +13,7 @@ from spinney._types import LEARNED, OWN_BRANCH, SUBSET, SURROGATE
 from spinney.estimators.cart import FREE_LEVELS
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, label_target, output_target, value_target
-from spinney.table.schema import Schema
+from spinney.table.schema import NO_LEVEL, Schema
 from spinney.tree.grow import grow_tree
 from spinney.tree.grow_params import GrowParams
 
@@ -27,11 +27,16 @@ class ColumnTable:
     stored = None  # it is not sparse
     shelf = least_columns = None  # and not on disk
     is_short = False  # its numbers have 64 bits
+    floats = None  # its columns are not side by side
 
     def __init__(self, columns, levels):
         self.columns = np.array(columns, np.float64).reshape(len(levels), -1)
         self.n_rows = self.columns.shape[1]
         self.schema = Schema(None, tuple(levels))
+
+    def indices(self, j):
+        """Level indices of a category."""
+        return np.where(np.isnan(self.columns[j]), NO_LEVEL, self.columns[j]).astype(np.uint16)
 
     def block(self, start, stop, out=None):
         assert out is None

@@ -110,15 +110,18 @@ def _grow_bags(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
 
 
 def _code_and_rank() -> None:
-    """Compile what takes a table of some size: columns coded by counting, and rows that go down trees by ranks."""
+    """Compile what takes a table of some size: coding by counting, thresholds by short edges, rows that go by ranks."""
     import numpy as np
 
     from spinney import _jit
-    from spinney._types import CODE
     from spinney.estimators.random_forest import RandomForestRegressor
-    from spinney.table.coding import code_whole
+    from spinney.table.coding import FEW_ROWS, code_table
+    from spinney.table.ingest import read_columns
 
-    code_whole(np.arange(3.0), np.empty(3, CODE), _jit.load_compiled())
+    k, one = _jit.load_compiled(), np.zeros((2, 1), np.int64)
+    for dtype in (np.float64, np.float32, np.int64):  # read row by row, and the last one column by column
+        code_table(read_columns(np.ones((FEW_ROWS + 1, 2), dtype)), np.ones(1, np.int64), 3, k)
+    k.tree.late_thresholds.place_feature(0, 0, one, one + 0.0, one[0], one[0] + 0.0)
     steps = np.random.default_rng(0).random((600, 2))  # trees of more than 256 leaves, which ranks are worth for
     forest = RandomForestRegressor(n_estimators=8, random_state=0).fit(steps, steps[:, 0])
     for values in (np.tile(steps, (4, 1)), np.tile(steps, (4, 1)).astype(np.float32)):

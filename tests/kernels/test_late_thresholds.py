@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from spinney import _jit
-from spinney._types import FEATURE_ROWS, LEAF, MAX_CODES, N_CODES, OFFSET, SUBSET, THRESHOLD
+from spinney._types import FEATURE_ROWS, IS_BINNED, LEAF, MAX_CODES, N_CODES, OFFSET, SUBSET, THRESHOLD
 
 
 def grown(is_random):
@@ -42,3 +42,31 @@ def test_codes_of_any_size_are_told_apart():
     pack = _jit.interpreted().tree.late_thresholds.pack_codes
     assert len({pack(a, b) for a in (0, 1, MAX_CODES) for b in (-1, 0, 1, MAX_CODES)}) == 12
     assert pack(MAX_CODES, MAX_CODES) < 2**34
+
+
+def test_features_placed_one_by_one_have_the_same_thresholds():
+    rng = np.random.default_rng(0)
+    late, layout = _jit.interpreted().tree.late_thresholds, _jit.interpreted().common.node_layout
+    features = np.zeros((FEATURE_ROWS, 3), np.int64)
+    features[N_CODES] = 5
+    features[OFFSET] = 0, 5, 10
+    features[IS_BINNED] = 0, 1, 0
+    low = np.sort(rng.random((3, 5)), axis=1)
+    high = np.where(features[IS_BINNED, :, None] > 0, low + 0.1 * np.diff(low, append=2.0), low)
+    edges = np.array([low.ravel(), high.ravel()])
+    made = [(j, *sorted(rng.choice(np.arange(1, 6), 2, replace=False).tolist())) for j in (0, 1, 2) for _ in range(9)]
+    made += [(1, 3, -1), (2, 5, -1)]
+    test = np.array([LEAF, *(layout.pack_test(j, 0, THRESHOLD) for j, _, _ in made), layout.pack_test(1, 0, SUBSET)])
+    cut_value = np.array([0.0, *(late.pack_codes(cut, following) for _, cut, following in made), 7.0])
+    one_by_one = cut_value.copy()
+    nodes = SimpleNamespace(test=test, cut_value=cut_value)
+    table, how = SimpleNamespace(features=features, edges=np.zeros((2, 0))), SimpleNamespace(is_random=False)
+    late.place_thresholds(len(test), table, how, nodes, np.arange(3))
+    assert cut_value.tolist() == one_by_one.tolist()  # without edges nothing is placed
+    table.edges = edges
+    late.place_thresholds(len(test), table, how, nodes, np.arange(3))
+    for j in range(3):
+        alone = features[:, j : j + 1].copy()
+        alone[OFFSET] = 0
+        late.place_feature(len(test), j, alone, edges[:, 5 * j : 5 * j + 5].copy(), test, one_by_one)
+    assert one_by_one.tolist() == cut_value.tolist()

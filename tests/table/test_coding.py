@@ -12,6 +12,7 @@ from fast import ColumnTable
 from spinney import _jit
 from spinney._types import N_CODES, OFFSET
 from spinney.table import coding
+from spinney.table.ingest import read_columns
 
 ONE = np.ones(1, np.int64)
 
@@ -274,19 +275,44 @@ def test_codes_of_two_values_are_ranks(two, third):
         ([-0.0], True),
         ([0.5], False),  # behind the rows that are looked at first
         ([1e300], False),
+        ([2.0**53], False),
         ([math.inf], False),
         ([math.nan], False),
-        ([-500.0], True),  # the range is as wide as may be
+        ([-500.0], True),  # the range is as wide as may be: the rows are as many
         ([-501.0], False),
     ],
 )
-def test_whole_numbers_are_counted_and_nothing_else_is(spoilt, is_counted, is_compiled):
+@pytest.mark.parametrize("is_row_by_row", [True, False])
+def test_whole_numbers_are_counted_and_nothing_else_is(spoilt, is_counted, is_row_by_row, is_compiled):
     kernels = _jit.load_compiled() if is_compiled else _jit.interpreted()
-    values = np.array([*range(-3, 40, 3), coding.WHOLE_RANGE - 501], np.float64)
-    column = np.random.default_rng(0).choice(values, coding.FEW_ROWS + 50)
+    n_rows = coding.FEW_ROWS + 50
+    values = np.array([*range(-3, 40, 3), n_rows - 501], np.float64)
+    column = np.random.default_rng(0).choice(values, n_rows)
     column[-len(spoilt) - 2 : len(column) - len(spoilt)] = values[[0, -1]]
     column[len(column) - len(spoilt) :] = spoilt
-    counted = coding.code_whole(column + 0.0, np.empty(len(column), np.uint16), kernels)
-    assert (counted is not None) == is_counted
-    expected, known = plain_ranks(column)
-    assert column_of(code([column], kernels=kernels), 0) == (expected, known, known)
+    columns = [np.arange(n_rows) / 2.0, column, column[::-1], np.ones(n_rows)]
+    table = read_columns(np.column_stack(columns)) if is_row_by_row else ColumnTable(columns, [None] * 4)
+    assert (table.floats is not None) == is_row_by_row
+    sorted_ones = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            coding.ColumnCoder, "sort", lambda _coder, features, _block: sorted_ones.extend(features.tolist())
+        )
+        coding.code_table(table, ONE, 65_535, kernels)
+    assert sorted_ones == ([0] if is_counted else [0, 1, 2])
+    codes = coding.code_table(table, ONE, 65_535, kernels)
+    for j, expected in enumerate(columns):
+        ranks, known = plain_ranks(expected.tolist())
+        assert column_of(codes, j) == (ranks, known, known)
+
+
+@given(strategies.tables(max_features=7), st.sampled_from([65_535, 3]), st.booleans())
+def test_counted_columns_have_the_codes_of_sorted_ones(table, max_codes, keeps_all):
+    levels = [tuple(range(n)) if is_it else None for n, is_it in zip(table.n_levels, table.is_categorical, strict=True)]
+    keep = None if keeps_all else np.arange(table.n_rows) % 3 != 1
+    plain = code(table.columns, levels=levels, max_codes=max_codes, keep=keep)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coding, "FEW_ROWS", 0)
+        counted = code(table.columns, levels=levels, max_codes=max_codes, keep=keep)
+    for one, two in zip(plain, counted, strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -236,6 +236,8 @@ class TreeEstimator(Estimator[FittedTree]):
             is_traced = self.trace if trace is None else trace
             if is_traced:
                 refuse_trace(self._criterion, 1 if training.data.y.ndim == 1 else training.data.y.shape[1])
+            elif choose_method(self.pruning, self.ccp_alpha) is None:
+                training = training.narrow()
             pruned, training = self._grow_and_prune(training)
             tree, schema = self._complete(pruned.tree, training), training.data.table.schema
             classes = None if self._labels is None else self.classes_

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from spinney.tree.pruning_report import PruningReport
 
 MAX_TRACED = 1000  # nodes of a trace
+LEAST_SHORT = (
+    1 << 22
+)  # cells of a float32 table whose codes have edges of that type: a fit of less holds less than 60 MB
 
 MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 MISSING_NAMES = {code: name for name, code in MISSING.items()}
@@ -105,9 +108,14 @@ class CartGrower:
 
     def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
         """A tree of the rows that have a weight, not pruned."""
-        rows = code_rows(data.table, weight, self.max_bins, VISIT_SECONDS)
+        table, is_searched = data.table, not self.params.has_random_tests
+        is_short = is_searched and self.params.missing != SURROGATE and table.is_short
+        is_short &= table.n_rows * table.schema.n_features >= LEAST_SHORT
+        rows = code_rows(table, weight, self.max_bins, VISIT_SECONDS, is_short=is_short)
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
         target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, params)
+        if is_searched and target.outputs is None and self.classes is not None:
+            target = target._replace(truth=np.zeros(1))  # searches of classes look at sums alone
         legend = make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion)
         growth = Growth(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
         del rows, target  # the tree lets its codes go when it is grown
@@ -221,6 +229,13 @@ class TreeTraining:
     def grow(self) -> Tree:
         """The tree of all rows, not pruned."""
         return self.grower.grow(self.data, self.data.weight)
+
+    def narrow(self) -> TreeTraining:
+        """The same with codes of classes in as few bytes as they need, to grow a tree of them and nothing else."""
+        y = self.data.y
+        if y.ndim > 1 or y.dtype.kind != "i":
+            return self
+        return replace(self, data=self.data._replace(y=y.astype(np.min_scalar_type(int(y.max())))))
 
     def grow_without(self, is_out: NDArray[np.bool_]) -> Tree:
         """The tree of the other rows."""

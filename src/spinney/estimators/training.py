@@ -164,6 +164,7 @@ def code_rows(
     keep: NDArray[np.bool_] | None = None,
     n_trees: int = 1,
     n_levels: float | None = None,
+    is_short: bool = False,
 ) -> CodedRows:
     """Code the rows to learn from.
 
@@ -181,6 +182,8 @@ def code_rows(
         The rows to learn from, all of positive weight; None: all that have one.
     n_trees, n_levels
         As of `growing_seconds`.
+    is_short : bool
+        As of `make_codes`.
     """
     if keep is None and weight is not None and not np.all(weight > 0.0):
         keep = weight > 0.0
@@ -190,7 +193,7 @@ def code_rows(
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     effort = estimate_effort(growing_seconds(n_rows, table.schema.n_features, n_trees, visit_seconds, n_levels))
     weights = fix_weights(weight, n_rows, times)
-    codes = code_table(table, weights.values, max_bins, effort.kernels, keep)
+    codes = code_table(table, weights.values, max_bins, effort.kernels, keep, is_short=is_short)
     return CodedRows(codes, weights, keep, n_rows, effort, times)
 
 

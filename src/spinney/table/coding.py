@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
+from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, MISSING_CODE, N_CODES, OFFSET
 from spinney.table.column_workers import open_workers, run_all
 from spinney.table.ingest import take_from_shelf
 from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from spinney.table.ingest import Table
@@ -33,7 +31,7 @@ class Codes(NamedTuple):
 
     rows: NDArray[np.uint16]  # (n_rows, stride); 0 = missing, known codes from 1 in value order
     features: NDArray[np.int64]  # (FEATURE_ROWS, n_features), see `_types`; no monotone constraints
-    edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
+    edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code; or float32
     has_missing: NDArray[np.bool_]  # (n_features,)
 
     @property
@@ -113,36 +111,15 @@ def code_two(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[
     return np.array([min(first, second), max(first, second)])
 
 
-def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16], kernels: Any) -> NDArray[np.float64] | None:
-    """Code a column of whole numbers in a narrow range by counting, not sorting; None if it is not one."""
-    if np.any(np.floor(column[:FEW_ROWS]) != column[:FEW_ROWS]):
-        return None
-    low, high = column.min(), column.max()
-    with np.errstate(invalid="ignore"):  # infinities
-        is_narrow = high - low < WHOLE_RANGE  # false for NaN
-    if not is_narrow:
-        return None
-    n_places = int(high - low) + 1
-    is_present, of_place = np.zeros(n_places, np.bool_), np.empty(n_places, CODE)
-    is_whole = kernels.data.whole_numbers.code_by_counting(column, float(low), is_present, of_place, codes)
-    return np.flatnonzero(is_present) + low if is_whole else None
-
-
-def code_unsorted(column: NDArray[np.float64], codes: NDArray[np.uint16], kernels: Any) -> NDArray[np.float64] | None:
-    """Code a column that need not be sorted for it; None if it must be."""
-    values = code_two(column, codes)
-    return code_whole(column, codes, kernels) if values is None else values
-
-
 def code_block(
     block: NDArray[np.float64], weight: NDArray[np.int64], max_codes: int, kernels: Any, codes: NDArray[np.uint16]
-) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+) -> list[Edges]:
     """Write the codes of numeric columns (n_columns, n_rows); return for each its lowest and highest value per code."""
     if block.shape[1] > FEW_ROWS:
-        whole = [code_unsorted(column, out, kernels) for column, out in zip(block, codes, strict=True)]
-        rest = [j for j, values in enumerate(whole) if values is None or len(values) > max_codes]
+        two = [code_two(column, out) for column, out in zip(block, codes, strict=True)]
+        rest = [j for j, values in enumerate(two) if values is None or len(values) > max_codes]
         if len(rest) < len(block):
-            edges = [(values, values) if values is not None else (block[j, :0],) * 2 for j, values in enumerate(whole)]
+            edges = [(values, values) if values is not None else (block[j, :0],) * 2 for j, values in enumerate(two)]
             for j in rest:
                 edges[j] = code_block_sorted(block[j : j + 1], weight, max_codes, kernels, codes[j : j + 1])[0]
             return edges
@@ -169,21 +146,20 @@ def code_block_sorted(
             code = np.cumsum(is_new[j], dtype=np.int32).astype(CODE)
         else:  # as few arrays at once as can be: each is as long as the column, which they had taken seven times
             if len(weight) == 1:
-                mass = np.empty_like(starts)
+                mass = block[j].view(np.int64)[:n_values]  # the values have been copied in their order
                 np.subtract(starts[1:], starts[:-1], out=mass[:-1])
                 mass[-1] = end - starts[-1]
             else:
                 mass = np.add.reduceat(weight[order[j, :end]], starts)
-            bins = np.empty(n_values, np.int64)
+            bins = mass  # a bin is numbered when the weight in its place has been read
             kernels.data.binning.fill_bins(mass, max_codes, bins)
-            del mass
             firsts = np.flatnonzero(bins[1:] != bins[:-1]) + 1
             low = values[j].take(starts.take(np.append(0, firsts)))
             high = values[j].take(starts.take(np.append(firsts, n_values) - 1))
             del starts
             bins += 1
             of_value = bins.astype(CODE)
-            del bins
+            del mass, bins
             rank = np.cumsum(is_new[j], dtype=np.int32)
             rank -= 1
             code = of_value.take(rank)
@@ -200,6 +176,8 @@ def code_table(
     kernels: Any,
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
+    *,
+    is_short: bool = False,
 ) -> Codes:
     """Code every column of a table, unless its shelf has the codes; see `make_codes`."""
     codes: Codes = take_from_shelf(
@@ -208,7 +186,7 @@ def code_table(
         max_codes,
         weight,
         keep,
-        lambda: make_codes(table, weight, max_codes, kernels, keep, n_workers),
+        lambda: make_codes(table, weight, max_codes, kernels, keep, n_workers, is_short=is_short),
     )
     return codes
 
@@ -220,6 +198,8 @@ def make_codes(
     kernels: Any,
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
+    *,
+    is_short: bool = False,
 ) -> Codes:
     """Code every column of a table.
 
@@ -237,56 +217,121 @@ def make_codes(
         Rows to code; the others are left out.
     n_workers : int
         Threads, each of which holds some columns in floats; the codes are the same for any number.
+    is_short : bool
+        Whether edges are float32, which must hold every value.
     """
     if table.stored is not None:
         return code_sparse_table(table.take(keep), weight, max_codes, kernels)
-    n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-    n_features, levels = table.schema.n_features, table.schema.levels
-    rows = np.zeros((n_rows, row_stride(n_features)), CODE)
-    at_once = min(max(CELLS_AT_ONCE // n_rows, 1), -(-n_features // n_workers))
-    edges: list[Edges] = [(np.zeros(0), np.zeros(0))] * n_features
-    has_missing = np.zeros(n_features, np.bool_)
+    coder = ColumnCoder(table, weight, max_codes, kernels, keep)
+    coder.edge_type = np.float32 if is_short else np.float64
+    n_features = table.schema.n_features
+    at_once = min(max(CELLS_AT_ONCE // coder.n_rows, 1), -(-n_features // n_workers))
 
     def code(first: int) -> None:  # a thread reads columns of its own: by the caller, 28 of 100,000 rows took 5 ms
-        here = slice(first, min(first + at_once, n_features))
-        values = table.block(here.start, here.stop)
-        codes = np.empty((len(values), n_rows), CODE)
-        values = values if keep is None else values[:, keep]
-        edges[here] = code_columns(values, levels[here], weight, max_codes, kernels, codes)
-        has_missing[here] = ~codes.all(axis=1)
-        rows[:, here] = codes.T
+        coder.code(list(range(first, min(first + at_once, n_features))))
 
     with open_workers(n_workers) as share:
         run_all(share, code, range(0, n_features, at_once))
-    return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
+    described = describe_codes(coder.edges, table.schema.is_categorical, coder.edge_type)
+    return Codes(coder.rows, *described, coder.has_missing)
 
 
-def code_columns(
-    block: NDArray[np.float64],
-    levels: Sequence[Any],
-    weight: NDArray[np.int64],
-    max_codes: int,
-    kernels: Any,
-    codes: NDArray[np.uint16],
-) -> list[Edges]:
-    """Code columns (n_columns, n_rows), which are spoilt, to `codes`; levels: of categories, None for numbers."""
-    block += 0.0  # -0.0 becomes 0.0
-    is_missing = np.isnan(block)
-    if is_missing.any():
-        block[is_missing] = np.nan  # a NaN with a sign would sort first
-    numeric = np.flatnonzero([one is None for one in levels])
-    if len(numeric) == len(codes):
-        return code_block(block, weight, max_codes, kernels, codes)
-    edges: list[Edges] = [(np.arange(float(len(one or ()))),) * 2 for one in levels]
-    some = np.empty((len(numeric), codes.shape[1]), CODE)
-    for j, low_and_high in zip(numeric, code_block(block[numeric], weight, max_codes, kernels, some), strict=True):
-        edges[j] = low_and_high
-    codes[numeric] = some
-    for j in np.setdiff1d(np.arange(len(codes)), numeric):
-        block[j] += 1.0
-        block[j, is_missing[j]] = MISSING_CODE
-        codes[j] = block[j]
-    return edges
+class ColumnCoder:
+    """Codes the columns of a table, each in the quickest way that serves it; parameters as of `make_codes`."""
+
+    edge_type: type[np.floating[Any]] = np.float64
+
+    def __init__(
+        self, table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any, keep: NDArray[np.bool_] | None
+    ) -> None:
+        self.table, self.weight, self.max_codes, self.kernels, self.keep = table, weight, max_codes, kernels, keep
+        self.n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
+        self.levels, n_features = table.schema.levels, table.schema.n_features
+        self.rows = np.zeros((self.n_rows, row_stride(n_features)), CODE)
+        self.edges: list[Edges] = [(np.zeros(0), np.zeros(0))] * n_features
+        self.has_missing = np.zeros(n_features, np.bool_)
+
+    def code(self, features: list[int]) -> None:
+        """Code some neighbouring columns."""
+        for j in features:
+            if self.levels[j] is not None:
+                self.code_levels(j)
+        numbers = np.array([j for j in features if self.levels[j] is None], np.int64)
+        if self.n_rows <= FEW_ROWS:
+            self.sort(numbers)
+            return
+        if not len(numbers):
+            return
+        spans, k = np.empty((3, len(numbers)), np.int64), self.kernels.data.whole_numbers
+        matrix = self.table.floats if self.keep is None else None
+        block = None
+        if matrix is None:
+            block = self.read(numbers)
+            k.read_columns(block, numbers, spans, self.rows)
+        else:
+            k.read_rows(matrix, features[0], spans, self.rows)
+        is_left = self.count(spans, numbers)
+        if block is not None and not is_left.all():
+            block = block[is_left]
+        self.sort(numbers[is_left], block)
+
+    def read(self, features: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Columns as values, (n_columns, n_rows), of this coder alone."""
+        first, last = features[[0, -1]].tolist()
+        if last - first < len(features):
+            block = self.table.block(first, last + 1)
+        else:
+            block = np.concatenate([self.table.block(j, j + 1) for j in features.tolist()])
+        return block if self.keep is None else block[:, self.keep]
+
+    def code_levels(self, j: int) -> None:
+        """Code a category: a level has its index and 1, a missing one 0."""
+        indices = self.table.indices(j)
+        np.add(indices if self.keep is None else indices[self.keep], 1, out=self.rows[:, j])  # NO_LEVEL becomes 0
+        self.edges[j] = (np.arange(float(len(self.levels[j] or ()))),) * 2
+        self.has_missing[j] = not self.rows[:, j].all()
+
+    def count(self, spans: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Code the columns of whole numbers in a narrow range by counting, not sorting; return which are others.
+
+        spans: of all, as `kernels.data.whole_numbers` finds them while it writes the numbers to `rows`.
+        """
+        low, high, n_odd = spans
+        n_places = high - low + 1
+        is_other = (n_odd > 0) | (n_places > min(max(WHOLE_RANGE, self.n_rows), MAX_CODES))
+        counted = np.flatnonzero(~is_other)
+        if not len(counted):
+            return is_other
+        starts = np.append(0, np.cumsum(n_places[counted]))
+        codes = np.zeros(starts[-1], CODE)
+        whole_numbers = self.kernels.data.whole_numbers
+        whole_numbers.rank_numbers(low[counted], starts, codes, features[counted], self.rows)
+        for i, first, end in zip(counted.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            known: NDArray[np.float64] = np.flatnonzero(codes[first:end]) + np.float64(low[i])
+            is_other[i] = len(known) > self.max_codes
+            self.edges[features[i]] = known, known
+        return is_other
+
+    def narrow(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Edges:
+        """Edges in half the memory; where every value has a code of its own both are one array."""
+        short: NDArray[Any] = low.astype(self.edge_type)
+        return short, short if low is high else high.astype(self.edge_type)
+
+    def sort(self, features: NDArray[np.int64], block: NDArray[np.float64] | None = None) -> None:
+        """Code columns of any values, `block` if they are read already, by sorting them."""
+        if not len(features):
+            return
+        block = self.read(features) if block is None else block
+        codes = np.empty((len(features), self.n_rows), CODE)
+        block += 0.0  # -0.0 becomes 0.0
+        is_missing = np.isnan(block)
+        if is_missing.any():
+            block[is_missing] = np.nan  # a NaN with a sign would sort first
+        edges = code_block(block, self.weight, self.max_codes, self.kernels, codes)
+        for j, low_and_high, column in zip(features.tolist(), edges, codes, strict=True):
+            self.edges[j] = low_and_high if self.edge_type is np.float64 else self.narrow(*low_and_high)
+            self.has_missing[j] = not column.all()
+            self.rows[:, j] = column
 
 
 def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
@@ -307,7 +352,7 @@ def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, k
 
 
 def describe_codes(
-    edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]], is_categorical: NDArray[np.bool_]
+    edges: list[Edges], is_categorical: NDArray[np.bool_], edge_type: type[np.floating[Any]] = np.float64
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """What codes stand for: `features` and `edges` of `Codes`. The list is emptied."""
     features = np.zeros((FEATURE_ROWS, len(edges)), np.int64)
@@ -315,7 +360,7 @@ def describe_codes(
     features[IS_CATEGORICAL] = is_categorical
     features[IS_BINNED] = [low is not high and not np.array_equal(low, high) for low, high in edges]
     features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
-    whole = np.empty((2, int(features[N_CODES].sum())))
+    whole = np.empty((2, int(features[N_CODES].sum())), edge_type)
     while edges:  # from the last on, each freed once it is copied: the edges of 28 columns of floats are 29 MB
         low, high = edges.pop()
         first = features[OFFSET, len(edges)]

@@ -25,6 +25,7 @@ from spinney.table.columns import (
 )
 from spinney.table.dates import AUTO, DateColumn, check_date_features, learn_dates
 from spinney.table.schema import (
+    NO_LEVEL,
     Level,
     Schema,
     check_distinct,
@@ -116,6 +117,27 @@ class Table:
     def is_short(self) -> bool:
         """Whether float32 holds every value: X is an array of that type."""
         return isinstance(self._matrix, np.ndarray) and self._matrix.dtype == np.float32
+
+    @property
+    def floats(self) -> NDArray[Any] | None:
+        """X itself, (n_rows, n_features), where it is an array that kernels are compiled for; not to be written."""
+        matrix = self._matrix
+        if (
+            type(matrix) is not np.ndarray
+            or matrix.dtype not in (np.float64, np.float32)
+            or any(self.schema.is_categorical)
+        ):
+            return None
+        return matrix if matrix.flags.carray and matrix.dtype.isnative else None
+
+    def indices(self, j: int) -> NDArray[np.uint16]:
+        """Level indices of a category, (n_rows,), NO_LEVEL where missing; not to be written."""
+        column = self._columns[j]
+        if isinstance(column, np.ndarray):
+            return column
+        values = self.block(j, j + 1)[0]
+        values[np.isnan(values)] = NO_LEVEL
+        return values.astype(np.uint16)
 
     def block(self, start: int, stop: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Features [start, stop) as a C-contiguous float64 array (stop - start, n_rows), never a view of X.

@@ -33,6 +33,7 @@ from spinney._types import (
     N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
+    OFFSET,
     POISSON,
     ROW,
     SUM,
@@ -139,6 +140,7 @@ class Growth(Driven):
 
     table: Table
     table_bits: int  # of the entropies in `table.xlogx`
+    late_edges: NDArray[Any] | None = None  # those of `Codes` that the driver does not see
     variant: tuple[bool, ...]  # which structs of `scratch` are None: what the types of the driver's arguments depend on
 
     def __init__(
@@ -175,7 +177,9 @@ class Growth(Driven):
         n_rows = len(codes.rows)
         if like is None or not self.take_units(like, n_rows):
             xlogx, self.table_bits = entropy_table(params.criterion, weights)
-            self.table = Table(self.features, codes.edges, target.truth, xlogx)
+            is_late = codes.edges.dtype != np.float64  # another type of the driver's arguments would be another compile
+            self.late_edges = codes.edges if is_late else None
+            self.table = Table(self.features, np.zeros((2, 0)) if is_late else codes.edges, target.truth, xlogx)
             self.units = score_units(params.criterion, target, weights, self.table_bits)
             self.settings = make_settings(
                 params, target, weights, self.units, self.traits, n_rows, is_light=self.is_light
@@ -203,7 +207,8 @@ class Growth(Driven):
     def allocate(self, codes: Codes, room: int) -> None:
         """Make the structs whose arrays grow or are written."""
         self.codes = codes.rows
-        self.nodes = make_nodes(room, 64 + 8 * self.settings.most_words)
+        has_bounds = self.settings.has_monotone
+        self.nodes = make_nodes(room, 64 + 8 * self.settings.most_words, has_bounds=has_bounds)
         self.frontier = make_frontier(FIRST_SLOTS)
         self.n_held = len(codes.rows) + (len(codes.rows) >> 5 if self.is_bag else 0)
         self.lists = self.make_lists()
@@ -258,7 +263,7 @@ class Growth(Driven):
         return Lists(
             keys=np.empty((self.features.shape[1], most) if most else (1, 1), dtype),
             addends=np.empty((len(self.addends), max(most, 1)), SUM),
-            place=np.empty(len(self.target.truth) if most else 1, ROW),
+            place=np.empty(max(len(self.target.truth), len(self.ids)) if most else 1, ROW),
             branch=np.empty(max(most, 1), np.uint8),
         )
 
@@ -287,7 +292,7 @@ class Growth(Driven):
             histogram=np.zeros(count_sums(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM),
             bins=np.empty((BIN_ROWS, max(n_codes, 2)), SUM),
             totals=np.zeros(TOTALS_SIZE, SUM),
-            moves=np.empty((2, n_rows), ROW),
+            moves=np.empty(n_rows, ROW),
             classes=classes,
             levels=levels,
             packed=make_packed(n_rows, has_two=is_moments) if self.settings.is_packed else None,
@@ -405,7 +410,20 @@ class Growth(Driven):
         """The tree, where no other will use its memory: that of its codes is let go before nodes are summed up."""
         self.run()
         del self.codes, self.table, self.lists, self.ahead
+        if self.late_edges is not None:
+            self.place_thresholds(self.late_edges)
+            self.late_edges = None
         return self.finish()
+
+    def place_thresholds(self, edges: NDArray[Any]) -> None:
+        """Place the thresholds of a grown tree by edges that the driver has not seen, a feature at a time."""
+        place_feature = self.kernels.tree.late_thresholds.place_feature
+        n_nodes, test, cut_value = int(self.state[N_NODES]), self.nodes.test, self.nodes.cut_value
+        for number, feature in zip(self.packing.number.tolist(), self.features.T, strict=True):
+            first, alone = int(feature[OFFSET]), feature.reshape(-1, 1).copy()
+            alone[OFFSET] = 0
+            wide = edges[:, first : first + int(feature[N_CODES])].astype(np.float64)
+            place_feature(n_nodes, number, alone, wide, test, cut_value)
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""

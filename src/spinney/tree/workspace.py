@@ -210,16 +210,18 @@ def make_levels(n_words: int, n_codes: int) -> LevelScratch:
     return LevelScratch(np.zeros(2 * n_words, np.uint64), scores, ranked, order, place)
 
 
-def make_nodes(room: int, n_words: int) -> Nodes:
-    """Room for nodes, and for the words of their subsets."""
-    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
-    return Nodes._make([*ints, *floats, subsets])
+def make_nodes(room: int, n_words: int, *, has_bounds: bool = True) -> Nodes:
+    """Room for nodes, and for the words of their subsets; has_bounds: whether constraints bound their values."""
+    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((2, room)), np.zeros(n_words, np.uint64)
+    bounds = np.zeros((2, room if has_bounds else 1))
+    return Nodes._make([*ints, *floats, *bounds, subsets])
 
 
 def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
     """The same nodes in more room."""
     *arrays, subsets = nodes
-    return Nodes._make([*(enlarge(x, room) for x in arrays), enlarge(subsets, n_words)])
+    old = len(nodes.test)
+    return Nodes._make([*(enlarge(x, room) if len(x) == old else x for x in arrays), enlarge(subsets, n_words)])
 
 
 def make_frontier(n_slots: int) -> Frontier:

@@ -116,7 +116,7 @@ class Nodes(NamedTuple):
     n_rows: NDArray[np.int64]  # rows
     cut_value: NDArray[np.float64]  # threshold (see `tree.late_thresholds`), or first word of a subset
     score: NDArray[np.float64]  # of its rows, see `common.criteria`; meaningless if it was not searched
-    lower: NDArray[np.float64]  # least value that monotone constraints above allow, in units of the sums
+    lower: NDArray[np.float64]  # least value that monotone constraints above allow, in units of the sums; (1,): none
     upper: NDArray[np.float64]  # greatest value that they allow
     subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, behind each other
 
@@ -417,7 +417,7 @@ class Scratch(NamedTuple):
     histogram: NDArray[np.int64]  # (at most (codes + 1) * (2, 4 or n_classes + 1),): sums by code, or by code and class
     bins: NDArray[np.int64]  # (BIN_ROWS, most codes, at least 2): sums of the rows with one code
     totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its rows with a missing value
-    moves: NDArray[np.int32]  # (2, n_rows): rows that belong behind, rows that belong in front
+    moves: NDArray[np.int32]  # (n_rows,): rows that belong in front, and from the end rows that belong behind
     classes: ClassScratch | None  # None: numbers or two classes
     levels: LevelScratch | None  # None: no categories
     packed: PackedScratch | None  # None: addends are not packed

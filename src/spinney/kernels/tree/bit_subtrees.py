@@ -452,17 +452,18 @@ def part_places(begin: np.uint64, n: np.uint64, left: np.uint64, order: np.ndarr
     """Bring the rows of the left branch before the others, by the swaps of `partition`; return how many they are."""
     n_behind = NONE
     n_front = NONE
+    last = n - ONE
     for k in range(n):
         is_front = (left >> order[begin + k]) & ONE
-        moves[0, n_behind] = np.int32(k)
-        moves[1, n_front] = np.int32(k)
+        moves[last - n_behind] = np.int32(k)
+        moves[n_front] = np.int32(k)
         n_behind += ONE - is_front
         n_front += is_front
     for k in range(n_behind):
-        i = np.uint64(moves[0, k])
+        i = np.uint64(moves[last - k])
         if i >= n_front:
             break
-        j = np.uint64(moves[1, n_front - ONE - k])
+        j = np.uint64(moves[n_front - ONE - k])
         place = order[begin + i]
         order[begin + i] = order[begin + j]
         order[begin + j] = place
@@ -476,9 +477,9 @@ def settle_rows(lo: int, n: np.uint64, rows: Rows, bits: RowBits, moves: np.ndar
     first = np.uint64(lo)
     for k in range(n):
         addends[TARGET, first + k] = np.int64(bits.targets[order[k]])
-        moves[0, k] = ids[first + order[k]]
+        moves[k] = ids[first + order[k]]
     for k in range(n):
-        ids[first + k] = moves[0, k]
+        ids[first + k] = moves[k]
 
 
 @inlined

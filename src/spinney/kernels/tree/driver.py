@@ -255,8 +255,9 @@ def add_node(
     nodes.begin[node] = lo
     nodes.n_rows[node] = hi - lo
     nodes.cut_value[node] = 0.0
-    nodes.lower[node] = lower
-    nodes.upper[node] = upper
+    if settings.has_monotone:
+        nodes.lower[node] = lower
+        nodes.upper[node] = upper
     n = hi - lo
     if depth >= settings.max_depth or n < settings.min_samples_split or n < 2 * settings.min_samples_leaf:
         return np.int64(-1)

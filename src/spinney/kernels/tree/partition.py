@@ -4,9 +4,8 @@ Rows are swapped in place, codes and sums together: no second buffer, and every 
 The order inside a branch is arbitrary; nothing depends on it, because sums are integers.
 
     rows of the node     1 0 0 1 1 0 1        their branches
-    moves[0]             0 3 4 6              rows that belong behind
-    moves[1]             1 2 5                rows that belong in front
-    after the swaps      0 0 0 1 1 1 1        the first of moves[0] has changed places with the last of moves[1]
+    moves                1 2 5 6 4 3 0        rows that belong in front, and from the end rows that belong behind
+    after the swaps      0 0 0 1 1 1 1        the first of the latter has changed places with the last of the former
 
 One pass lists the rows of either side, adding the answer to a counter instead of jumping on it: which way a row goes
 cannot be predicted.
@@ -29,17 +28,21 @@ SIX, LAST_BIT = np.uint64(6), np.uint64(63)
 
 @inlined
 def swap_rows(rows: Rows, lo: int, n_front: np.uint64, n_behind: np.uint64, moves: np.ndarray) -> int:
-    """Bring the rows listed in moves[1] before those in moves[0], both ascending; return where the latter begin."""
+    """Bring the rows that `moves` begins with before those that it ends with; return where the latter begin.
+
+    The former stand in ascending order, the latter in descending order, in the first n_front + n_behind places.
+    """
     words, addends, ids = rows.words, rows.addends, rows.ids
     middle = np.uint64(lo) + n_front
     n_words = np.uint64(words.shape[1])
     n_fours = n_words & ~THREE
     n_addends = len(addends)
+    last = n_front + n_behind - ONE
     for k in range(n_behind):
-        i = np.uint64(moves[0, k])
+        i = np.uint64(moves[last - k])
         if i >= middle:
             break
-        j = np.uint64(moves[1, n_front - ONE - k])
+        j = np.uint64(moves[n_front - ONE - k])
         for at in range(np.uint64(0), n_fours, FOUR):  # all loaded, then all stored: four words are moved as one
             a, b, c, d = words[i, at], words[i, at + ONE], words[i, at + TWO], words[i, at + THREE]
             e, f, g, h = words[j, at], words[j, at + ONE], words[j, at + TWO], words[j, at + THREE]
@@ -67,20 +70,21 @@ def partition(
     test: CodeTest,
     last: int,
     subsets: np.ndarray,
-    moves: np.ndarray,  # (2, at least hi - lo) int32 scratch
+    moves: np.ndarray,  # (at least hi - lo,) int32 scratch
 ) -> int:
     """Move the rows of lo .. hi whose branch is `last` or higher behind the others; return where they begin."""
     codes = rows.codes
     kind, cut, missing = test.kind, test.cut, test.missing
     n_behind = np.uint64(0)
     n_front = np.uint64(0)
+    last_place = np.uint64(hi - lo) - ONE
     column = np.uint64(test.feature)
     if is_flag(test.feature, rows):
         at, bit = word_of(test.feature, rows), place_of_bit(test.feature, rows)
         for i in range(np.uint64(lo), np.uint64(hi)):
             is_behind = (rows.words[i, at] >> bit) & ONE
-            moves[0, n_behind] = i
-            moves[1, n_front] = i
+            moves[last_place - n_behind] = i
+            moves[n_front] = i
             n_behind += is_behind
             n_front += ONE - is_behind
     elif kind == THRESHOLD and last == 1:
@@ -88,8 +92,8 @@ def partition(
         for i in range(np.uint64(lo), np.uint64(hi)):
             code = np.int64(codes[i, column])
             is_behind = np.uint64(code > cut) | (np.uint64(code == 0) & absent)
-            moves[0, n_behind] = i
-            moves[1, n_front] = i
+            moves[last_place - n_behind] = i
+            moves[n_front] = i
             n_behind += is_behind
             n_front += ONE - is_behind
     elif last == 1:
@@ -101,15 +105,15 @@ def partition(
             level = code - is_known
             is_out = ONE - ((subsets[first_word + (level >> SIX)] >> (level & LAST_BIT)) & ONE)
             is_behind = (is_known & is_out) | ((ONE - is_known) & absent)
-            moves[0, n_behind] = i
-            moves[1, n_front] = i
+            moves[last_place - n_behind] = i
+            moves[n_front] = i
             n_behind += is_behind
             n_front += ONE - is_behind
     else:
         for i in range(np.uint64(lo), np.uint64(hi)):
             is_behind = np.uint64(branch_of_code(np.int64(codes[i, column]), kind, cut, missing, subsets) >= last)
-            moves[0, n_behind] = i
-            moves[1, n_front] = i
+            moves[last_place - n_behind] = i
+            moves[n_front] = i
             n_behind += is_behind
             n_front += ONE - is_behind
     return swap_rows(rows, lo, n_front, n_behind, moves)

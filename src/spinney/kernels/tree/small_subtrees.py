@@ -460,17 +460,18 @@ def part_rows(begin: np.uint64, n: np.uint64, side: np.uint64, order: np.ndarray
     """Bring the rows on the left before the others, by the swaps of `partition`; return how many they are."""
     n_behind = NONE
     n_front = NONE
+    last = n - ONE
     for k in range(n):
         is_front = (side >> k) & ONE
-        moves[0, n_behind] = np.int32(k)
-        moves[1, n_front] = np.int32(k)
+        moves[last - n_behind] = np.int32(k)
+        moves[n_front] = np.int32(k)
         n_behind += ONE - is_front
         n_front += is_front
     for k in range(n_behind):
-        i = np.uint64(moves[0, k])
+        i = np.uint64(moves[last - k])
         if i >= n_front:
             break
-        j = np.uint64(moves[1, n_front - ONE - k])
+        j = np.uint64(moves[n_front - ONE - k])
         row = order[begin + i]
         order[begin + i] = order[begin + j]
         order[begin + j] = row
@@ -518,9 +519,9 @@ def place_rows(lo: int, n: np.uint64, rows: Rows, few: SubtreeScratch, moves: np
         for k in range(n):
             addends[at, first + k] = held[at, k]
     for k in range(n):
-        moves[0, k] = ids[first + order[k]]
+        moves[k] = ids[first + order[k]]
     for k in range(n):
-        ids[first + k] = moves[0, k]
+        ids[first + k] = moves[k]
 
 
 @inlined

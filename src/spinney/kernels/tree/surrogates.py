@@ -263,6 +263,7 @@ def place_missing(parts: Parts, first: int, last: int, rows: Rows, table: Table,
     heavier = np.int64(0 if parts.w_first > parts.w_second else 1)
     n_behind = np.uint64(0)
     n_front = np.uint64(0)
+    last_place = np.uint64(parts.hi - parts.middle) - ONE
     for i in range(parts.middle, parts.hi):
         side = np.int64(1)
         if i >= parts.end:
@@ -270,10 +271,10 @@ def place_missing(parts: Parts, first: int, last: int, rows: Rows, table: Table,
             if side < 0:
                 side = heavier
         if side != 0:
-            moves[0, n_behind] = i
+            moves[last_place - n_behind] = i
             n_behind += ONE
         else:
-            moves[1, n_front] = i
+            moves[n_front] = i
             n_front += ONE
     return swap_rows(rows, parts.middle, n_front, n_behind, moves)
 
