@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chance_forests import Chance
-from spinney import RandomForestClassifier, RandomForestRegressor, _jit
+from spinney import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    _jit,
+)
 from spinney._types import ABREAST, HOLDS_NODES
+from spinney.model import boosted_scores
 from spinney.tree import predict, ranked
 from spinney.tree.bitvectors import rank_thresholds
 from spinney.tree.broken import BrokenTreeError
@@ -159,3 +166,27 @@ def test_rows_of_another_width_are_refused():
     parts = forest.ranked(np.zeros((100, 5)), k)
     with pytest.raises(BrokenTreeError, match="the trees have 5 features, the rows 4"):
         predict.vote_by_ranks(parts, forest, np.zeros((100, 4)), 0, 100, np.zeros((100, 1)), k)
+
+
+@pytest.mark.parametrize("objective", ["number", "class"])
+def test_boosted_trees_of_many_leaves_add_the_same(objective, monkeypatch):
+    """Only those of one score go by ranks, and all of them: the first rounds alone are walked."""
+    X, y = draw_table(3000, 4, np.float32, 0.1)
+    settings = {"n_estimators": 9, "max_leaf_nodes": 400, "min_samples_leaf": 2, "random_state": 0, "n_jobs": 1}
+    if objective == "class":
+        model = GradientBoostingClassifier(**settings).fit(X, np.digitize(y, [0, 1]))
+    else:
+        model = GradientBoostingRegressor(**settings).fit(X, y)
+    assert not model.forest_.can_be_bits
+    new = draw_table(5003, 6, np.float32, 0.1)[0]
+    calls = []
+    monkeypatch.setattr(
+        boosted_scores, "vote_by_ranks", lambda *args: (calls.append(args), predict.vote_by_ranks(*args))
+    )
+    found = model.predict(new)
+    if _jit.load_compiled() is not _jit.interpreted():
+        assert len(calls) == (objective == "number")
+    staged = list(model.staged_predict(new))[-1]
+    monkeypatch.setattr(predict, "RANKED_ROWS", 1 << 60)
+    np.testing.assert_array_equal(model.predict(new), found)
+    np.testing.assert_array_equal(staged, found)

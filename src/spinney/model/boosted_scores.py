@@ -23,7 +23,9 @@ from spinney.tree.predict import (
     can_score,
     find_all_leaves,
     make_lane_scratch,
+    pays_ranks,
     score_at_once,
+    vote_by_ranks,
 )
 
 if TYPE_CHECKING:
@@ -85,6 +87,10 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
         return
     if forest.linear is not None:
         add_linear_rounds(forest, rounds, values, lo, hi, raw)
+        return
+    is_whole = n_raw == 1 and n_trees == len(forest)
+    if is_whole and pays_ranks(forest, len(values), k) and (parts := forest.ranked(values[lo:hi], k)):
+        vote_by_ranks(parts, forest, values, lo, hi, raw.reshape(-1, 1), k)
         return
     scratch = make_lane_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
     no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
