@@ -190,3 +190,21 @@ def test_boosted_trees_of_many_leaves_add_the_same(objective, monkeypatch):
     monkeypatch.setattr(predict, "RANKED_ROWS", 1 << 60)
     np.testing.assert_array_equal(model.predict(new), found)
     np.testing.assert_array_equal(staged, found)
+
+
+@pytest.mark.parametrize(("n_leaves", "by_steps"), [(100, False), (200, True)])
+@pytest.mark.parametrize("forest", [GradientBoostingRegressor, RandomForestClassifier])
+def test_trees_go_the_faster_way_and_both_add_the_same(forest, n_leaves, by_steps, monkeypatch):
+    X, y = draw_table(3000, 4, np.float64, 0.1)
+    y = np.digitize(y, [0, 1]) if forest is RandomForestClassifier else y
+    is_boosted = forest is GradientBoostingRegressor
+    shape = {"max_leaf_nodes": n_leaves} if is_boosted else {"min_samples_leaf": 7 if by_steps else 12}
+    model = forest(n_estimators=20, random_state=0, n_jobs=1, **shape).fit(X, y)
+    ask = model.predict_proba if forest is RandomForestClassifier else model.predict
+    new = draw_table(3000, 6, np.float64, 0.1)[0]
+    k = _jit.load_compiled()
+    assert model.forest_.can_be_bits
+    assert bool(predict.find_steps(model.forest_, new, 0, len(new), k)) == (by_steps and k is not _jit.interpreted())
+    found = ask(new)
+    monkeypatch.setattr(predict, "STEP_LEAVES", 0 if not by_steps else 256)
+    np.testing.assert_array_equal(ask(new), found)

@@ -22,8 +22,8 @@ from spinney.tree.predict import (
     add_answers,
     can_score,
     find_all_leaves,
+    find_steps,
     make_lane_scratch,
-    pays_ranks,
     score_at_once,
     vote_by_ranks,
 )
@@ -82,15 +82,15 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
     n_raw = len(raw)
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
+    is_whole = n_raw == 1 and n_trees == len(forest)
+    if is_whole and (parts := find_steps(forest, values, lo, hi, k)):
+        vote_by_ranks(parts, forest, values, lo, hi, raw.reshape(-1, 1), k)
+        return
     if can_score(forest, len(rounds), hi - lo, k):
         score_at_once(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
         return
     if forest.linear is not None:
         add_linear_rounds(forest, rounds, values, lo, hi, raw)
-        return
-    is_whole = n_raw == 1 and n_trees == len(forest)
-    if is_whole and pays_ranks(forest, len(values), k) and (parts := forest.ranked(values[lo:hi], k)):
-        vote_by_ranks(parts, forest, values, lo, hi, raw.reshape(-1, 1), k)
         return
     scratch = make_lane_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
     no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
