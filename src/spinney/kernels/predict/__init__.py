@@ -18,11 +18,11 @@ Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes
     any_tree         many      one tree: a branch for each level,       AnyTree, with a stack of open nodes
                                surrogates, rows in pieces
 
-`tree/predict.py` chooses: symmetric or bits where there are rows and trees enough, ranked where leaves are more and rows
-pay for its layout, else lanes; any_tree for a tree with other tests than these. `model/packed_forest.py` lays out the array of
-one_row, `model/packed_steps.py` that of ranked_row, which `model/base_predictor.py` takes where there are trees enough;
-`tree/bitvectors.py` the bits, `tree/ranked.py` the steps, `tree/symmetric.py` the symmetric trees. All add up leaves in
-the order of the trees, so all give the same bits.
+`tree/predict.py` chooses: symmetric or bits where there are rows and trees enough, ranked where leaves are more and
+rows pay for its layout, else lanes; any_tree for a tree with other tests than these. `model/packed_forest.py` lays out
+the array of one_row, `model/packed_steps.py` that of ranked_row, which `model/base_predictor.py` takes where there are
+trees enough; `tree/bitvectors.py` the bits, `tree/ranked.py` the steps, `tree/symmetric.py` the symmetric trees. All
+add up leaves in the order of the trees, so all give the same bits.
 
     Forest ──► PackedTrees ──────► lanes.find, lanes.vote ──┐
            ──► BitTrees, BinSegments ► bits.score ──────────┼──► leaves, sums of what they say
