@@ -95,7 +95,9 @@ PAIR_LANES = 8  # rows that the processor compares at a time
 MOST_PAIR_WEIGHT = 511  # of a row, so that the sums of PAIR_ROWS rows fit 16 bits
 MOST_PACKED_CLASSES = 1 << 14
 LANES = 8  # rows that go down a tree together
-MOST_RANKS = 0xFFFF  # the rank of a leaf's step: that of a threshold is below, that of a missing value is this
+ABREAST = 12  # rows that go down a tree of steps together
+MOST_RANKS = 0xFFFF  # the rank of a missing value that is above all: those of thresholds are below
+HOLDS_NODES, HOLDS_PLACES, HOLDS_CLASSES = range(3)  # what steps of leaves say: see `RankedTrees`
 MOST_PLACES = 1 << 16  # of values in a row that steps ask for
 
 MOST_SQUARED = 64  # classes of a node: with more, powers of their covariance are not computed

@@ -81,6 +81,18 @@ def test_what_bits_cannot_say_is_walked():
     assert not Chance(1, 0, n_sides=3).forest(9).can_be_bits  # some test has a branch of its own for missing values
 
 
+@pytest.mark.parametrize(("n_leaves", "n_levels"), [(512, 5), (512, 70), (513, 5)])
+def test_trees_with_subsets_may_have_more_leaves(n_leaves, n_levels, monkeypatch):
+    X, y = draw_table(6000, 1, np.float64)
+    X[:, 1] = np.arange(len(X)) % n_levels
+    shape = plain(n_estimators=8, max_leaf_nodes=n_leaves, min_samples_leaf=1, n_jobs=1, max_bins=None)
+    model = GradientBoostingRegressor(**shape, categorical_features=[1]).fit(X, y + (X[:, 1] % 3 == 0))
+    assert len(model.forest_.subsets) > 0
+    assert model.forest_.most_leaves == n_leaves
+    assert model.forest_.can_be_bits == (n_leaves == 512)
+    np.testing.assert_array_equal(raw_of(model, X[:500]), walk(model, X[:500], monkeypatch))
+
+
 def test_more_masks_of_levels_than_there_is_room_for_are_walked(monkeypatch):
     forest = Chance(1, 0, has_subsets=True, n_sides=2).forest(9)
     assert len(forest.subsets) > 0

@@ -22,8 +22,10 @@ from spinney.tree.predict import (
     add_answers,
     can_score,
     find_all_leaves,
+    find_steps,
     make_lane_scratch,
     score_at_once,
+    vote_by_ranks,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +82,10 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
     n_raw = len(raw)
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
+    is_whole = n_raw == 1 and n_trees == len(forest)
+    if is_whole and (parts := find_steps(forest, values, lo, hi, k)):
+        vote_by_ranks(parts, forest, values, lo, hi, raw.reshape(-1, 1), k)
+        return
     if can_score(forest, len(rounds), hi - lo, k):
         score_at_once(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
         return

@@ -209,7 +209,7 @@ class Forest:
         total = np.concatenate([[0], np.cumsum(self.is_leaf)])
         return np.diff(total[self.first_node])
 
-    @property
+    @once
     def most_leaves(self) -> int:
         """Leaves of the largest tree."""
         return int(self.n_leaves.max())

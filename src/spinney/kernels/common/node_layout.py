@@ -2,16 +2,16 @@
 
   test, 32 bits    feature (28) | missing branch (2) | kind (2)
   link, 64 bits    first child (32) | test (32)
-  step, 64 bits    first child (32) | most ranks - rank of the threshold (16) | place of the value in a row (16)
-                   for one row: first child (32) | the same (32 - b), or what a leaf holds | place (b)
+  step, 64 bits    first child (32) | most ranks - rank of the threshold, or what a leaf holds (16) | place (16)
+                   for one row: first child (32) | the same (32 - b) | place of the value in a row (b)
 
 A test stands in an integer of its own while a tree grows (int64) and in its arrays (uint32). A link is what prediction
 reads: the test and where it leads in one word. A leaf's link leads to itself and asks for a feature that no row has.
 
 A step is a threshold for values that are ranks, in the upper half of 32 bits: added to the word, one that is above the
-threshold carries into the child, so that the upper half is where the row goes (`predict/ranked.py`). Where one row
-goes down all trees (`predict/ranked_row.py`), there are as many bits of a place as its columns need, and ranks have the
-rest; the place of a leaf is one whose rank is 0, so that the bits of the threshold are free to hold what it says.
+threshold carries into the child, so that the upper half is where the row goes (`predict/ranked.py`). The place of a
+leaf is one whose rank is 0, so that the bits of the threshold are free to hold what it says. Where one row goes down
+all trees (`predict/ranked_row.py`), there are as many bits of a place as its columns need, and ranks have the rest.
 
 Functions of a link keep to unsigned words: mixing signed and unsigned 64-bit integers would make floats, and an index
 that may be negative costs a check. Interpreted, every function takes arrays as well.
@@ -122,7 +122,7 @@ def feature_of_link(link: np.uint64) -> np.uint64:
 
 @inlined
 def pack_step(child: int, rank: int, place: int) -> np.uint64:
-    """The step of a node that sends ranks above `rank` to the second child; of MOST_RANKS, of a leaf, none."""
+    """The step of a node that sends ranks above `rank` to the second child; a leaf holds MOST_RANKS less that."""
     room = np.uint64(MOST_RANKS) - np.uint64(rank)
     return (np.uint64(child) << CHILD_SHIFT_WORD) | (room << RANK_SHIFT_WORD) | np.uint64(place)
 
@@ -159,7 +159,7 @@ def most_held(bits: np.uint64) -> np.uint64:
 
 @inlined
 def held_by_step(step: np.uint64, bits: np.uint64) -> np.uint64:
-    """What the leaf of a step for one row holds."""
+    """What the leaf of a step holds; bits: of a place, 16 where rows are many."""
     return (step & TEST_WORD) >> bits
 
 

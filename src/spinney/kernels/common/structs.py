@@ -1645,21 +1645,28 @@ class BitScratch(NamedTuple):
 
 
 class RankedTrees(NamedTuple):
-    """Trees end to end whose tests are thresholds of ranks, see `ranked`. Life: model; Python makes it."""
+    """Trees end to end whose tests are thresholds of ranks, see `ranked`. Life: model; Python makes it.
+
+    What a leaf says is its step's: a class, or the number of classes and the row of its shares, both of the tree
+    (HOLDS_CLASSES); or it stands in `said`, at the place that its step holds (HOLDS_PLACES) or at that of its node.
+    """
 
     steps: NDArray[np.uint64]  # (n_nodes,): where each node leads, see `node_layout`; children from the root on
     first_node: NDArray[np.int64]  # (n_trees + 1,): the root of each tree, and the end
-    cuts: NDArray[np.float64]  # (n_nodes, 2): column 0 is what a leaf says
+    said: NDArray[np.float64]  # (n_leaves or n_nodes, any): column 0 is what a leaf says
+    first_said: NDArray[np.int64]  # (n_trees,): where places in `said` count from
     up_place: NDArray[np.int64]  # (n_columns,): place of the copy whose missing values are above all; that of the other
+    n_blind: NDArray[np.int64]  # (n_trees,): steps before it is asked who has arrived
+    holds: int
 
 
 class RankScratch(NamedTuple):
     """Scratch of one thread in `ranked`. Life: call; kernels write."""
 
     ranks: NDArray[np.uint16]  # (2 * n_columns, width): as in `BitScratch`
-    block: NDArray[np.uint32]  # (any,): lifted ranks of rows, LANES of them side by side, place by place
+    block: NDArray[np.uint32]  # (any,): lifted ranks of rows, ABREAST of them side by side, place by place
     n_places: int  # of a row of the block
-    ends: NDArray[np.uint64]  # (LANES,): as in `LaneScratch`
+    ends: NDArray[np.uint64]  # (ABREAST,): as in `LaneScratch`
 
 
 class AnyTree(NamedTuple):

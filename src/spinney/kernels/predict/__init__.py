@@ -9,8 +9,8 @@ Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes
 
     file             rows      trees                                    reads
     lanes            many      thresholds and subsets, one path a row   PackedTrees, 8 rows at a time
-    bits             many      those of `lanes`, at most 256 leaves     BitTrees, a test asked of 1,024 rows at once
-    ranked           many      thresholds, one path a row               RankedTrees, 8 rows at a time
+    bits             many      those of `lanes`, of few leaves          BitTrees, a test asked of 1,024 rows at once
+    ranked           many      thresholds, one path a row               RankedTrees, 12 rows at a time
     symmetric        many      thresholds, the same at all nodes of a   SymmetricTrees, a depth asked of 1,024 rows
                                depth; no classes
     one_row          one       those of `lanes`                         one packed array, 8 trees at a time
@@ -18,11 +18,11 @@ Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes
     any_tree         many      one tree: a branch for each level,       AnyTree, with a stack of open nodes
                                surrogates, rows in pieces
 
-`tree/predict.py` chooses: symmetric or bits where there are rows and trees enough, ranked where rows pay for its
-layout, else lanes; any_tree for a tree with other tests than these. `model/packed_forest.py` lays out the array of
-one_row, `model/packed_steps.py` that of ranked_row, which `model/base_predictor.py` takes where there are trees enough;
-`tree/bitvectors.py` the bits, `tree/ranked.py` the steps, `tree/symmetric.py` the symmetric trees. All add up leaves in
-the order of the trees, so all give the same bits.
+`tree/predict.py` chooses: symmetric or bits where there are rows and trees enough, ranked where leaves are more and
+rows pay for its layout, else lanes; any_tree for a tree with other tests than these. `model/packed_forest.py` lays out
+the array of one_row, `model/packed_steps.py` that of ranked_row, which `model/base_predictor.py` takes where there are
+trees enough; `tree/bitvectors.py` the bits, `tree/ranked.py` the steps, `tree/symmetric.py` the symmetric trees. All
+add up leaves in the order of the trees, so all give the same bits.
 
     Forest ──► PackedTrees ──────► lanes.find, lanes.vote ──┐
            ──► BitTrees, BinSegments ► bits.score ──────────┼──► leaves, sums of what they say
