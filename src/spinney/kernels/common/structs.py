@@ -1708,6 +1708,7 @@ class ForestArrays(NamedTuple):
     first_mixed: NDArray[np.int64]  # (n_trees + 1,): where the mixed leaves begin
     n_levels: NDArray[np.int32]  # (n_features,): levels of a category, none negative; 0: a number
     distributions: NDArray[np.float64]  # (n_mixed, n_classes): weight per class of mixed leaves
+    subsets: NDArray[np.uint64]  # (words,): `Forest.subsets`
 
 
 class ForestSums(NamedTuple):
