@@ -116,12 +116,12 @@ class Tree:
     first_child : int32 (n_nodes,)
         Branch b leads to node `first_child + b`; 0 for leaves.
     threshold : float64 (n_nodes,)
-        Threshold tests: values up to it take branch 0 (inf: every known value). Subset tests: position of the bitset in
-        `subsets`; levels whose bit is set take branch 0. A branch for each level: the branch that missing values take,
+        Threshold tests: values up to it take branch 0 (inf: every known value). Subset tests: place of the subset in
+        `subsets`; the levels in it take branch 0. A branch for each level: the branch that missing values take,
         `n_levels` where it is one of their own. Leaves: the value; or, for classes, the class of a pure leaf, or -1 -
         (row in `distributions`).
     subsets : uint64
-        Bitsets, one bit per level, each `ceil(n_levels / 64)` words.
+        Subsets: one bit per level, each `ceil(n_levels / 64)` words, or packed (`kernels/common/packed_levels.py`).
     n_rows, weight, impurity : (n_nodes,)
         Training rows, their weight (scaled by a power of two where their sum would leave the range of float64), and the
         impurity in units of `2 ** impurity_exponent`.

@@ -11,6 +11,7 @@ import numpy as np
 
 from spinney._jit import interpreted
 from spinney._node_layout import WORD_BITS
+from spinney._types import PLAIN_LEVELS, SUBSET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +29,13 @@ EVERY = 2**WORD_BITS - 1
 def is_packed(arguments: Any) -> Any:
     """Which arguments of subset tests are those of packed subsets."""
     return _kernels.is_packed(arguments)
+
+
+def any_packed(kind: NDArray[Any], arguments: NDArray[np.float64], n_levels: NDArray[np.int32]) -> bool:
+    """Whether a subset among the tests of nodes is packed, by their kinds and arguments."""
+    if n_levels.max(initial=0) <= PLAIN_LEVELS:
+        return False
+    return bool(np.any(is_packed(arguments[kind == SUBSET])))
 
 
 def read_levels(subsets: Words, argument: float, n_levels: int) -> Flags:

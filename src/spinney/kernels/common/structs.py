@@ -118,7 +118,7 @@ class Nodes(NamedTuple):
     score: NDArray[np.float64]  # of its rows, see `common.criteria`; meaningless if it was not searched
     lower: NDArray[np.float64]  # least value that monotone constraints above allow, in units of the sums
     upper: NDArray[np.float64]  # greatest value that they allow
-    subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, behind each other
+    subsets: NDArray[np.uint64]  # (words,): subsets of levels, behind each other; see `common.packed_levels`
 
 
 class TopTests(NamedTuple):
