@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import fast
 import naive
 import plain_reader
+import spinney
 import strategies
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, _jit, load_model
 from spinney._types import PLAIN_LEVELS, SUBSET
@@ -304,3 +305,48 @@ def test_an_older_version_has_no_packed_subsets(tmp_path):
         (tmp_path / "changed.spn").write_bytes(data.replace(old, new))
         with pytest.raises(BrokenFileError):
             load_model(tmp_path / "changed.spn")
+
+
+def unpack(forest):
+    """The same forest with a bit for each level in all subsets."""
+    hot, words, first_word = forest.hot.copy(), [], [0]
+    cuts = hot.view(np.float64)[:, 0]
+    for t, tree in enumerate(forest):
+        for node in np.flatnonzero(tree.kind == SUBSET):
+            cuts[forest.first_node[t] + node] = sum(map(len, words)) - first_word[-1]
+            words.append(pack_bits(tree.subset(int(node))))
+        first_word.append(sum(map(len, words)))
+    return replace(forest, hot=hot, subsets=np.concatenate(words), first_word=np.array(first_word, np.int64))
+
+
+@pytest.mark.parametrize("n_classes", [None, 2])
+def test_models_say_the_same_with_plain_subsets(n_classes):
+    """Whatever reads trees: many rows and one, importances, explanations, exports, rules."""
+    columns, y, _ = draw_table(300, 600, n_classes)
+    X = make_frame(columns, 300)
+    cls = ExtraTreesClassifier if n_classes else ExtraTreesRegressor
+    model = cls(n_estimators=4, bootstrap=True, max_depth=7, random_state=0, n_jobs=1).fit(X, y)
+    assert has_packed(model.forest_)
+    rows = X.iloc[:12]
+
+    def say():
+        one = model.predictor()
+        shares = model.predict_proba(X) if n_classes else model.predict(X)
+        importance = model.importance("permutation", X, y)
+        return [
+            shares,
+            *(one(row) for row in rows.replace({np.nan: None}).to_dict("records")),
+            str(importance),
+            model.shap_values(rows).values,
+            model.shap_values(rows, background=X.iloc[:9]).values,
+            spinney.export(model, "json").content,
+        ]
+
+    packed = say()
+    plain = unpack(model.forest_)
+    plain.check()
+    assert not has_packed(plain)
+    model._fitted = replace(model._fitted, forest=plain)
+    assert model.forest_ is plain
+    for mine, other in zip(packed, say(), strict=True):
+        assert np.array_equal(mine, other)
