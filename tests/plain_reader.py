@@ -77,8 +77,17 @@ def as_float(word):
     return struct.unpack("<d", struct.pack("<Q", word))[0]
 
 
-def has_bit(words, first, level):
-    return bool(words[first + level // 64] >> level % 64 & 1)
+def has_bit(words, place, level):
+    first = int(place)
+    if place == first:
+        return bool(words[first + level // 64] >> level % 64 & 1)
+    head, mask = words[first : first + 2]
+    size = 1 << (head >> 1)
+    block = level // 64 // size
+    if not mask >> block & 1:
+        return bool(head & 1)
+    held = (mask & ((1 << block) - 1)).bit_count()
+    return bool(words[first + 2 + held * size + level // 64 % size] >> level % 64 & 1)
 
 
 def answer(predictor, row):
@@ -112,7 +121,7 @@ def find_node(forest, t, row):
         elif kind == 1:
             branch = int(value > as_float(word))
         else:
-            branch = int(not has_bit(forest["subsets"], forest["first_word"][t] + int(as_float(word)), int(value)))
+            branch = int(not has_bit(forest["subsets"], forest["first_word"][t] + as_float(word), int(value)))
         node = root + child + branch
 
 
@@ -215,7 +224,7 @@ def branches(tree, node, row):
 def ask(subsets, kind, cut, value):
     if kind == 3:
         return int(value)
-    return int(value > cut) if kind == 1 else int(not has_bit(subsets, int(cut), int(value)))
+    return int(value > cut) if kind == 1 else int(not has_bit(subsets, cut, int(value)))
 
 
 def leaves_of(tree, row):

@@ -90,6 +90,7 @@ SUMS_PER_ROW = 8  # a histogram beats sorting up to this many sums (codes x clas
 PAIR_ROWS = 64  # two classes: up to this many rows, comparing all pairs beats sorting
 CODES_OF_WORD = 4  # of 16 bits, in the rows that trees grow on
 AHEAD_BYTES = 1 << 18  # of a node's rows from which its features' codes are copied first: more than the second cache
+PLAIN_LEVELS = 128  # of a category whose subsets are a bit for each level; those of more are packed, and smaller so
 MOST_LEVELS = 63  # of a category whose levels, and a bit for missing, fit one word
 PAIR_LANES = 8  # rows that the processor compares at a time
 MOST_PAIR_WEIGHT = 511  # of a row, so that the sums of PAIR_ROWS rows fit 16 bits

@@ -5,7 +5,7 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
 deviance or the absolute error or of several outputs, of members that were fitted on other rows than the last ones, and
-of a predictor alone, which has no estimator, of version 1.3.
+of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -24,19 +24,21 @@ import numpy as np
 from spinney.model.base_predictor import Predictor
 from spinney.model.container import BrokenFileError, Container, dump, load_json, read, write
 from spinney.model.predictors import TreePredictor
-from spinney.model.state import KINDS, Kind, Reader, Writer
+from spinney.model.state import KINDS, PACKED_PART, Kind, Reader, Writer
 
 if TYPE_CHECKING:
     import os
 
 FORMAT = "spinney"
-MAJOR, MINOR = 1, 3
-# minor versions that added the training data, dates, and bags by blocks, trees by Poisson's deviance, predictors alone
-TOLD_SINCE, DATED, LATEST = 1, 2, 3
+MAJOR, MINOR = 1, 4
+# minor versions that added the training data, dates, bags by blocks, trees by Poisson's deviance and predictors alone,
+# and packed subsets
+TOLD_SINCE, DATED, ALONE, PACKED = 1, 2, 3, 4
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
 _ANSWERS = '"answers":'  # of trees by the absolute error, and of several outputs
+_HAS_PACKED = f'"{PACKED_PART}":true'  # subsets of features with many levels
 _EARLIER = '["_n_before",'  # of ensembles whose members were fitted on several tables
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
@@ -67,9 +69,9 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    is_latest = estimator is None or any(mark in model for mark in (_POISSON, _ANSWERS, _EARLIER))
-    is_latest = is_latest or _BLOCKS.search(model) is not None
-    needs = {LATEST: is_latest, DATED: _DATES in model, TOLD_SINCE: training is not None}
+    needs_alone = estimator is None or any(mark in model for mark in (_POISSON, _ANSWERS, _EARLIER))
+    needs_alone = needs_alone or _BLOCKS.search(model) is not None
+    needs = {PACKED: _HAS_PACKED in model, ALONE: needs_alone, DATED: _DATES in model, TOLD_SINCE: training is not None}
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
@@ -184,7 +186,7 @@ class MissingLossError(ValueError):
 
 
 def refuse_later(model: str) -> None:
-    """Raise for parts that only the latest minor version has."""
+    """Raise for parts that minor versions from 1.3 on have."""
     later = {
         "a model whose rows are drawn or hashed by blocks": _BLOCKS.search(model) is not None,
         "a tree by Poisson's deviance": _POISSON in model,
@@ -192,7 +194,7 @@ def refuse_later(model: str) -> None:
     }
     for what, is_there in later.items():
         if is_there:
-            raise BrokenFileError(f"{what} is of version 1.{LATEST}")
+            raise BrokenFileError(f"{what} is of version 1.{ALONE}")
 
 
 def open_content(container: Container) -> dict[str, Any]:
@@ -212,14 +214,16 @@ def open_content(container: Container) -> dict[str, Any]:
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
     if _DATES in text["model"] and int(minor) < DATED:
         raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
-    if int(minor) < LATEST:
+    if _HAS_PACKED in text["model"] and int(minor) < PACKED:
+        raise BrokenFileError(f"a tree with packed subsets is of version 1.{PACKED}")
+    if int(minor) < ALONE:
         refuse_later(text["model"])
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
         raise BrokenFileError(f"the model must have {sorted(PARTS)}")
-    if content["estimator"] is None and int(minor) < LATEST:
-        raise BrokenFileError(f"a predictor without an estimator is of version 1.{LATEST}")
+    if content["estimator"] is None and int(minor) < ALONE:
+        raise BrokenFileError(f"a predictor without an estimator is of version 1.{ALONE}")
     return content
 
 

@@ -20,6 +20,7 @@ from spinney._types import (
     SUBSET,
     WIDTH,
 )
+from spinney.tree.subset_words import is_packed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,15 +144,16 @@ def lay_links(forest: Forest, first_node: NDArray[np.int64], at_nodes: int, node
 
 
 def lay_arguments(forest: Forest, n_trees: int, at_subsets: int, nodes: NDArray[np.uint64]) -> None:
-    """Write the first words of nodes: thresholds, values and bitsets, these with their number of levels."""
+    """Write the first words of nodes: thresholds, values and subsets, these with their number of levels."""
     nodes[:, 0] = forest.hot[: len(nodes), 0]
     subset = np.flatnonzero(kind_of_link(nodes[:, 1]) == SUBSET)
     if len(subset) == 0:
         return
     tree = np.searchsorted(forest.first_node[: n_trees + 1], subset, side="right") - 1
-    word = at_subsets + forest.first_word[tree] + node_floats(nodes, subset).astype(np.int64)
-    n_levels = forest.n_levels[feature_of_link(nodes[subset, 1])]
-    nodes[subset, 0] = pack_link(n_levels, word)  # two halves of a word, as those of a link
+    place = node_floats(nodes, subset)
+    word = at_subsets + forest.first_word[tree] + place.astype(np.int64)
+    n_levels = forest.n_levels[feature_of_link(nodes[subset, 1])].astype(np.int64)
+    nodes[subset, 0] = pack_link(2 * n_levels + is_packed(place), word)  # two halves of a word, as those of a link
 
 
 def lay_classes(forest: Forest, first_node: NDArray[np.int64], at_shares: int, nodes: NDArray[np.uint64]) -> None:

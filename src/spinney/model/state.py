@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._node_layout import kind_of_link
 from spinney.model.container import NAMES, BrokenFileError, dump, name_type
 from spinney.model.predictors import RoundPredictor, TreePredictor, VotePredictor, WeightedPredictor
 from spinney.table.dates import DATE_PARTS, DateColumn
@@ -34,6 +35,7 @@ from spinney.table.schema import Schema
 from spinney.tree.forest import Forest
 from spinney.tree.linear import LinearLeaves
 from spinney.tree.structure import Legend, Tree
+from spinney.tree.subset_words import any_packed
 from spinney.tree.surrogates import Surrogates
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ MOST_DAYS = 106_751_992  # of the first day of dates, from 1970 on: 64 bits of m
 MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "answers")}
 
 
+PACKED_PART = "has_packed"  # of trees and forests that have packed subsets
 ADDED = ("linear", "answers", "widths")  # fields of forests that files of older versions do not have
 
 
@@ -541,15 +544,18 @@ def as_list(label: Any) -> Any:
 def take_tree_fields(tree: Tree) -> dict[str, Any]:
     """The fields, without answers and widths where there are none: files of older versions have none."""
     added = {"answers", "widths"}
-    return {name: part for name, part in take_fields(tree).items() if part is not None or name not in added}
+    parts = {name: part for name, part in take_fields(tree).items() if part is not None or name not in added}
+    return parts | mark_packed(any_packed(tree.kind, tree.threshold, tree.n_levels))
 
 
 def make_tree(parts: dict[str, Any]) -> Tree:
     """A sound tree."""
+    is_packed, parts = split_mark(parts)
     tree = Tree(**need({"answers": None, "widths": None, **parts}, Tree))
     check_side(tree, Surrogates, "surrogates")
     check_side(tree, LinearLeaves, "linear")
     tree.check()
+    check_mark(any_packed(tree.kind, tree.threshold, tree.n_levels), is_packed)
     return tree
 
 
@@ -570,16 +576,42 @@ def check_side(holder: Tree | Forest, cls: type, name: str) -> None:
 
 def take_forest(forest: Forest) -> dict[str, Any]:
     """The fields, without linear leaves and answers where there are none: files of older versions have none."""
-    parts = take_fields(forest)
-    return {name: part for name, part in parts.items() if part is not None or name not in ADDED}
+    parts = {name: part for name, part in take_fields(forest).items() if part is not None or name not in ADDED}
+    return parts | mark_packed(has_packed(forest))
 
 
 def make_forest(parts: dict[str, Any]) -> Forest:
     """A sound forest."""
+    is_packed, parts = split_mark(parts)
     forest = Forest(**need({**dict.fromkeys(ADDED), **parts}, Forest))
     check_side(forest, LinearLeaves, "linear")
     forest.check()
+    check_mark(has_packed(forest), is_packed)
     return forest
+
+
+def has_packed(forest: Forest) -> bool:
+    """Whether a forest has packed subsets."""
+    return any_packed(kind_of_link(forest.hot[:, 1]), forest.hot.view(np.float64)[:, 0], forest.n_levels)
+
+
+# --- Trees with packed subsets say so: the version of a file is seen by what its text has ---------------------------
+
+
+def mark_packed(is_packed: bool) -> dict[str, Any]:
+    """The part that trees have if their subsets are packed."""
+    return {PACKED_PART: True} if is_packed else {}
+
+
+def split_mark(parts: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
+    """Whether parts say that subsets are packed, and the other parts."""
+    return parts.get(PACKED_PART) is True, {name: part for name, part in parts.items() if name != PACKED_PART}
+
+
+def check_mark(has_packed: bool, is_packed: bool) -> None:
+    """Trees are what they say."""
+    if has_packed != is_packed:
+        raise BrokenFileError(f"trees have {PACKED_PART} where their subsets are packed, and nowhere else")
 
 
 def of_predictor(cls: type, types: dict[str, Any]) -> Kind:

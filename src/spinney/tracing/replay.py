@@ -381,9 +381,9 @@ class Visit:
         if kind == MULTIWAY:
             way = np.arange(n_codes)
         elif kind == SUBSET:
-            way = np.where(read_subset(tree, feature, int(cut)), 0, 1)
+            way = np.where(tree.bitset(cut, n_codes), 0, 1)
             if is_surrogate:
-                way[~read_subset(tree, feature, int(cut) - (-n_codes // 64))] = -1
+                way[~tree.bitset(cut - (-n_codes // 64), n_codes)] = -1
         else:
             way = np.where(codes.edges[HIGH, first : first + n_codes] <= cut, 0, 1)
         return np.concatenate([[-1], way])[column]
@@ -401,13 +401,6 @@ class Visit:
             lower, upper = place.bounds
             bounds[:2] = [(lower, between), (between, upper)][:: 1 if sign > 0 else -1]
         return bounds
-
-
-def read_subset(tree: Tree, feature: int, first: int) -> NDArray[np.bool_]:
-    """Levels of a bitset."""
-    n_levels = int(tree.n_levels[feature])
-    words = tree.subsets[first : first + -(-n_levels // 64)]
-    return np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[:n_levels].astype(bool)
 
 
 def sum_addends(addends: Sums, n_classes: int) -> Sums:

@@ -29,6 +29,7 @@
 | `reduced_error.py` | reduced-error pruning |
 | `pessimistic.py` | pessimistic pruning |
 | `pruning_report.py` | what a pruning has done |
+| `subset_words.py` | subsets of levels as words, plain or packed |
 | `subtree.py` | what is left of a tree when nodes become leaves |
 | `sklearn_view.py` | a tree by scikit-learn's names |
 """

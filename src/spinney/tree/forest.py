@@ -379,7 +379,7 @@ class Forest:
             *(impurity if self.impurity.dtype == np.float64 else (np.zeros(0), self.impurity)),
         )
         t = k.predict.validate.find_fault(
-            ForestArrays(*fix_all(*forest, self.n_levels, self.distributions)),
+            ForestArrays(*fix_all(*forest, self.n_levels, self.distributions, self.subsets)),
             ForestSums(*fix_all(*sums)),
             CheckTolerances(SUM_TOLERANCE, IMPURITY_TOLERANCE),
             CheckMarks(

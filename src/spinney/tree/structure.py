@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from spinney._criteria import CRITERIA
 from spinney._jit import fixed
-from spinney._node_layout import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
+from spinney._node_layout import MOST_FEATURES, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
 from spinney.tree.answers import check_answers, count_outputs
 from spinney.tree.broken import BrokenTreeError, check_types, require
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
+from spinney.tree.subset_words import lie_inside, read_levels
 from spinney.tree.surrogates import SURROGATE_TYPES, Surrogates, find_fault
 
 if TYPE_CHECKING:
@@ -115,12 +116,12 @@ class Tree:
     first_child : int32 (n_nodes,)
         Branch b leads to node `first_child + b`; 0 for leaves.
     threshold : float64 (n_nodes,)
-        Threshold tests: values up to it take branch 0 (inf: every known value). Subset tests: position of the bitset in
-        `subsets`; levels whose bit is set take branch 0. A branch for each level: the branch that missing values take,
+        Threshold tests: values up to it take branch 0 (inf: every known value). Subset tests: place of the subset in
+        `subsets`; the levels in it take branch 0. A branch for each level: the branch that missing values take,
         `n_levels` where it is one of their own. Leaves: the value; or, for classes, the class of a pure leaf, or -1 -
         (row in `distributions`).
     subsets : uint64
-        Bitsets, one bit per level, each `ceil(n_levels / 64)` words.
+        Subsets: one bit per level, each `ceil(n_levels / 64)` words, or packed (`kernels/common/packed_levels.py`).
     n_rows, weight, impurity : (n_nodes,)
         Training rows, their weight (scaled by a power of two where their sum would leave the range of float64), and the
         impurity in units of `2 ** impurity_exponent`.
@@ -290,13 +291,11 @@ class Tree:
 
     def subset(self, node: int) -> NDArray[np.bool_]:
         """Which levels take branch 0 at a subset test, shape (n_levels,)."""
-        return self.bitset(int(self.threshold[node]), int(self.n_levels[self.feature[node]]))
+        return self.bitset(float(self.threshold[node]), int(self.n_levels[self.feature[node]]))
 
-    def bitset(self, first: int, n_levels: int) -> NDArray[np.bool_]:
-        """The bitset that begins at a word of `subsets`, shape (n_levels,)."""
-        words = self.subsets[first : first + -(-n_levels // WORD_BITS)]
-        bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
-        return bits[:n_levels].astype(bool)
+    def bitset(self, argument: float, n_levels: int) -> NDArray[np.bool_]:
+        """The levels of a subset in `subsets`, by the argument of its test, shape (n_levels,)."""
+        return read_levels(self.subsets, argument, n_levels)
 
     # --- values ---
 
@@ -619,11 +618,9 @@ class Tree:
         is_subset = self.kind == SUBSET
         cut = np.where(self.kind == THRESHOLD, self.threshold, 0.0)
         self.require(~np.isnan(cut), "threshold is not a number")
-        first = np.where(is_subset, self.threshold, 0.0)
-        n_words = -(-levels // WORD_BITS)
-        with np.errstate(invalid="ignore"):
-            fits = (first >= 0) & (first == np.floor(first)) & (first + n_words <= len(self.subsets))
-        self.require(~is_subset | fits, "bitset beyond the array")
+        fits = ~is_subset
+        fits[is_subset] = lie_inside(self.subsets, self.threshold[is_subset], levels[is_subset])
+        self.require(fits, "bitset beyond the array")
         has_branch = (self.missing_branch < self.n_branches) & ~(is_subset & self.spreads_missing)
         self.require(~inner | has_branch, "missing branch beyond the branches")
 

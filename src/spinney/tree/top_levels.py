@@ -32,6 +32,7 @@ from spinney._types import (
     N_NODES,
     N_WORDS,
     OFFSET,
+    PLAIN_LEVELS,
     SUBSET,
     SUM,
     TARGET,
@@ -42,6 +43,7 @@ from spinney.kernels.common.structs import GivenSums, NodeSums, Rows, TopTests
 from spinney.tree.grow import Growth
 from spinney.tree.grow_params import count_levels
 from spinney.tree.structure import Tree
+from spinney.tree.subset_words import PACKED, pack_bits, pack_levels, unpack_bits
 from spinney.tree.workspace import make_random
 
 if TYPE_CHECKING:
@@ -80,7 +82,21 @@ class TopNode:
     cut_value: float = 0.0
     first_child: int = 0
     score: float = 0.0
-    words: NDArray[np.uint64] | None = None  # levels of branch 0
+    words: NDArray[np.uint64] | None = None  # levels of branch 0, plain
+    n_levels: int = 0
+    others_first: bool = False  # levels that no row has take branch 0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether its subset is packed in the finished tree."""
+        return self.words is not None and self.n_levels > PLAIN_LEVELS
+
+    @property
+    def kept_words(self) -> NDArray[np.uint64] | None:
+        """The words of its subset in the finished tree."""
+        if self.words is None or not self.is_wide:
+            return self.words
+        return pack_levels(unpack_bits(self.words)[: self.n_levels], others_first=self.others_first)
 
 
 class TopGrowth(Growth):
@@ -226,13 +242,14 @@ class TopGrowth(Growth):
         if node.kind == SUBSET:
             n_words = (int(self.features[N_CODES, feature]) + 63) >> 6
             node.words = self.nodes.subsets[:n_words].copy()
+            node.n_levels = int(self.features[N_CODES, feature])
         self.split(node, sums[first[feature] : first[feature] + self.count_sums(feature)].reshape(-1, self.width))
 
     def split(self, node: TopNode, sums: NDArray[np.int64]) -> None:
         """Carry out the test of a node; sums: (n_codes + 1, width) of its feature."""
         is_left = np.arange(len(sums)) <= node.cut
         if node.words is not None:
-            is_left = np.append(False, has_levels(node.words, len(sums) - 1))
+            is_left = np.append(False, unpack_bits(node.words)[: len(sums) - 1])
         branch = np.where(is_left, 0, 1)
         branch[0] = max(node.missing, 0)
         weight = sums[:, :-1].sum(axis=1) if self.n_classes else sums[:, 0 if self.weights.is_unit else 2]
@@ -243,9 +260,10 @@ class TopGrowth(Growth):
         heavier = 0 if held[0] > held[1] else 1
         if node.missing < 0:
             node.missing = heavier
-        sends_left = node.missing == 0 or (node.missing == 2 and heavier == 0)
-        if node.words is not None and sends_left and not self.settings.is_random:
-            node.words = pack_levels(~((branch == 1) & (rows > 0))[1:])
+        node.others_first = node.missing == 0 or (node.missing == 2 and heavier == 0)
+        if node.words is not None and (node.is_wide or not self.settings.is_random):
+            listed = ((branch == int(node.others_first)) & (rows > 0))[1:]
+            node.words = pack_bits(listed ^ node.others_first)
         node.state, node.first_child = SPLIT, len(self.top)
         for b in range(node.n_branches):
             mine = branch == b
@@ -275,15 +293,19 @@ def code_tests(tree: Tree, codes: Codes) -> TopTests:
     """The tests of a finished tree of binary nodes on the codes of its table, as rows are sent on by."""
     kind, feature = kind_of(tree.test), feature_of(tree.test)
     cut = np.zeros(tree.n_nodes, np.int64)
+    words: list[NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
+    n_words = 0
     for node in np.flatnonzero(tree.first_child):
         argument = float(tree.threshold[node])
         if kind[node] == THRESHOLD:
             first, n_codes = codes.features[[OFFSET, N_CODES], feature[node]]
             cut[node] = np.searchsorted(codes.edges[LOW, first : first + n_codes], argument, side="right")
         else:
-            cut[node] = int(argument)
+            words.append(pack_bits(tree.subset(int(node))))  # plain, as while trees grow
+            cut[node] = n_words
+            n_words += len(words[-1])
     missing, first_child = missing_of(tree.test), tree.first_child.astype(np.int64)
-    return TopTests(feature, kind, cut, missing, first_child, tree.subsets.copy())
+    return TopTests(feature, kind, cut, missing, first_child, np.concatenate(words))
 
 
 def fold(key: np.uint64, part: np.uint64) -> np.uint64:
@@ -296,18 +318,6 @@ def fold(key: np.uint64, part: np.uint64) -> np.uint64:
 def root_key(seed: int) -> np.uint64:
     """The key of the root of a tree."""
     return fold(np.uint64(seed), interpreted().tree.driver.CHILD_KEYS)
-
-
-def has_levels(words: NDArray[np.uint64], n_levels: int) -> NDArray[np.bool_]:
-    """Which levels a bitset has."""
-    return np.unpackbits(words.view(np.uint8), bitorder="little", count=n_levels).astype(np.bool_)
-
-
-def pack_levels(levels: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """A bitset of levels."""
-    bits = np.zeros(-(-len(levels) // 64) * 64, np.uint8)
-    bits[: len(levels)] = levels
-    return np.packbits(bits, bitorder="little").view(np.uint64)
 
 
 # --- Subtrees -------------------------------------------------------------------------------------------------------
@@ -394,7 +404,7 @@ def number_tree(top: list[TopNode], pieces: dict[int, Piece]) -> Numbers:
                 found.top[node.first_child + b] = n_nodes + b
                 stack.append(node.first_child + b)
             n_nodes += node.n_branches
-            words = node.words
+            words = node.kept_words
         else:
             n_below = len(pieces[k].test) - 1
             found.places[k] = np.append(found.top[k], np.arange(n_nodes, n_nodes + n_below))
@@ -476,7 +486,7 @@ def join_top(
         end = child + node.n_branches
         test[at] = interpreted().common.node_layout.pack_test(node.feature, node.missing, node.kind)
         first_child[at], n_rows[at] = child, node.n_rows
-        threshold[at] = node.cut_value if node.kind == THRESHOLD else numbers.words[k]
+        threshold[at] = node.cut_value if node.kind == THRESHOLD else numbers.words[k] + PACKED * node.is_wide
         sums.weight[at] = sums.weight[child:end].sum()
         leaf_means.join_values(at, child, end, sums.weight, means, impurity)
         stats.join_classes(at, child, end, node.score, units, sums, class_sums, impurity)

@@ -3,6 +3,7 @@
     structs            every struct that kernels pass to each other, field by field
     node_layout        how a node's test and link are packed into words, and unpacked
     branch             which branch a row takes: the one rule, on codes and on values
+    packed_levels      subsets of features with many levels, as few words as they need
     bits               where a bit of a word is set, and how many are
     rng                random draws as pure functions of a key
     elementary         exponentials, logarithms and powers with the same bits on every CPU

@@ -118,7 +118,7 @@ class Nodes(NamedTuple):
     score: NDArray[np.float64]  # of its rows, see `common.criteria`; meaningless if it was not searched
     lower: NDArray[np.float64]  # least value that monotone constraints above allow, in units of the sums; (1,): none
     upper: NDArray[np.float64]  # greatest value that they allow
-    subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, behind each other
+    subsets: NDArray[np.uint64]  # (words,): subsets of levels, behind each other; see `common.packed_levels`
 
 
 class TopTests(NamedTuple):
@@ -1717,6 +1717,7 @@ class ForestArrays(NamedTuple):
     first_mixed: NDArray[np.int64]  # (n_trees + 1,): where the mixed leaves begin
     n_levels: NDArray[np.int32]  # (n_features,): levels of a category, none negative; 0: a number
     distributions: NDArray[np.float64]  # (n_mixed, n_classes): weight per class of mixed leaves
+    subsets: NDArray[np.uint64]  # (words,): `Forest.subsets`
 
 
 class ForestSums(NamedTuple):

@@ -23,7 +23,7 @@ import numpy as np
 from spinney._jit import door, inlined
 from spinney._types import FLAG_LEVELS, PLANE_LEAVES, SUBSET
 
-from ..common.branch import has_level
+from ..common.branch import takes_first
 from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
 from ..common.structs import (
     AskedColumns,
@@ -99,10 +99,10 @@ def count_leaves(
 
 
 @inlined
-def lay_masks(packed: PackedTrees, word: int, n_levels: int, missing: int, mask: int, masks: np.ndarray) -> None:
-    """Write what stays of a plane for each level at a subset that begins at `word`, and for missing values."""
+def lay_masks(packed: PackedTrees, subset: float, n_levels: int, missing: int, mask: int, masks: np.ndarray) -> None:
+    """Write what stays of a plane for each level at a subset, given by its place, and for missing values."""
     for level in range(n_levels):
-        masks[level] = EVERY_BIT if has_level(packed.subsets, word, level) else mask
+        masks[level] = EVERY_BIT if takes_first(packed.subsets, subset, level) else mask
     masks[n_levels] = EVERY_BIT if missing == 0 else mask
 
 
@@ -148,14 +148,14 @@ def lay_bits(
                 trees.lookup[at] = NO_LOOKUP
                 if is_subset:
                     size = np.int64(n_levels[feature])
-                    word = packed.first_word[t] + np.int64(cuts[node, 0])
+                    subset = np.float64(packed.first_word[t]) + cuts[node, 0]
                 if is_subset and size <= FLAG_LEVELS:
-                    flags = packed.subsets[word] & ((ONE << np.uint64(size)) - ONE)
+                    flags = packed.subsets[np.int64(subset)] & ((ONE << np.uint64(size)) - ONE)
                     trees.rank[at] = flags | (np.uint64(missing == 0) << np.uint64(size))
                     trees.lookup[at] = FLAGS
                 elif is_subset:
                     trees.lookup[at] = at_masks
-                    lay_masks(packed, word, size, missing, mask, masks[at_masks : at_masks + size + 1])
+                    lay_masks(packed, subset, size, missing, mask, masks[at_masks : at_masks + size + 1])
                     at_masks += size + 1
                 at += 1
     trees.first_line[len(first_node) - 1] = at

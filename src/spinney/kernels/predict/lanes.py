@@ -20,6 +20,7 @@ from spinney._types import LANES, LOW, MISSING_CODE, OFFSET, SUBSET
 
 from ..common.branch import branch_of_known
 from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
+from ..common.packed_levels import packed_word
 from ..common.structs import Descent, LaneScratch, LeafShares, PackedTrees
 
 NONE = np.uint64(0)
@@ -38,7 +39,11 @@ KNOWN, MASKS, ANY = range(3)
 @inlined
 def find_levels(cut: float, level: np.uint64, is_subset: bool, way: Descent) -> np.uint64:
     """The word of a node's subset that has the bit of a level; of a threshold any word."""
-    first = np.uint64(np.int64(cut if is_subset else 0.0)) + way.first_word
+    place = cut if is_subset else 0.0
+    doubled = np.uint64(np.int64(place + place))  # odd of a packed subset: `is_packed`, but quicker
+    first = (doubled >> ONE) + way.first_word
+    if doubled & ONE != NONE:
+        return packed_word(way.subsets, first, level)
     return way.subsets[first + (level >> WORD_SHIFT) if is_subset else NONE]
 
 

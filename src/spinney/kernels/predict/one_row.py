@@ -3,11 +3,12 @@
 `model.packed_forest` lays the array out, in words of 64 bits: a head, the start of each sum, the root of each tree, the
 nodes, the words of subsets, the shares of mixed leaves. A node is two words:
 
-    inner    threshold, or number of levels and place of the bitset, packed as a link    link to the first child
+    inner    threshold, or number of levels and place of the subset, packed as a link    link to the first child
     leaf     value, or class, or place of its row of shares                              link to itself, without a test
 
 All places are words from the beginning of the array. A leaf leads every row to itself, as in `Tree.hot`, but by its
-kind: a row as the user has it holds no value behind the last for it to ask for. Trees are walked LANES at a time; the
+kind: a row as the user has it holds no value behind the last for it to ask for. The number of levels is doubled, with
+another one for a packed subset. Trees are walked LANES at a time; the
 roots are filled up with a leaf that says -0.0, which changes no sum.
 """
 
@@ -18,8 +19,9 @@ import numpy as np
 from spinney._jit import door, inlined
 from spinney._types import DIVISOR, HAS_SHARES, HEAD_SIZE, LANES, MOST_STEPS, N_FEATURES, N_TREES, SUBSET, WIDTH
 
-from ..common.branch import branch_of_known, has_level
+from ..common.branch import branch_of_known, takes_first
 from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link, test_of_link
+from ..common.packed_levels import PACKED
 
 NONE = np.uint64(0)
 ONE = np.uint64(1)
@@ -31,9 +33,11 @@ BLIND_STEPS = 3  # in a row before it is asked who has arrived: 100 trees grown 
 @inlined
 def branch_of_level(packed: np.ndarray, argument: np.uint64, value: float, missing: np.uint64) -> np.uint64:
     """Branch of a level; one that the trees do not know is missing, as to `table.schema`."""
-    if not (value >= 0.0 and value < np.float64(child_of_link(argument))):
+    n_levels = child_of_link(argument)
+    if not (value >= 0.0 and value < np.float64(n_levels >> ONE)):
         return missing
-    return ONE - np.uint64(has_level(packed, np.int64(test_of_link(argument)), np.int64(value)))
+    place = np.float64(test_of_link(argument)) + (PACKED if n_levels & ONE == ONE else 0.0)
+    return ONE - np.uint64(takes_first(packed, place, np.int64(value)))
 
 
 @inlined

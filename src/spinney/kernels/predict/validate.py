@@ -12,6 +12,7 @@ from spinney._jit import door, inlined
 from spinney._types import EVERY_BRANCH, SUBSET, THRESHOLD
 
 from ..common.node_layout import child_of_link, feature_of, kind_of, missing_of, pack_leaf, test_of_link
+from ..common.packed_levels import is_packed, is_sound_packing
 from ..common.structs import Branching, CheckMarks, CheckTolerances, ForestArrays, ForestSums
 
 SOUND = -1
@@ -48,8 +49,17 @@ def n_branches_of(test: int) -> int:
 
 
 @inlined
-def is_sound_test(test: int, cut: float, n_words: int, n_levels: np.ndarray) -> bool:
-    """Whether a feature exists and is asked what can be asked of it; n_words: of the subsets of the tree."""
+def is_sound_subset(cut: float, levels: int, first_word: int, n_words: int, subsets: np.ndarray) -> bool:
+    """Whether a subset lies within the n_words words of its tree, which begin at `first_word`."""
+    if is_packed(cut):
+        return is_sound_packing(subsets, first_word, n_words, cut, levels)
+    return cut >= 0.0 and cut + np.float64((levels + 63) >> 6) <= np.float64(n_words)
+
+
+@inlined
+def is_sound_test(test: int, cut: float, t: int, forest: ForestArrays) -> bool:
+    """Whether a feature exists and is asked what can be asked of it, in tree t."""
+    n_levels, first_word = forest.n_levels, forest.first_word[t]
     feature = feature_of(test)
     kind = kind_of(test)
     if feature >= len(n_levels) or missing_of(test) == EVERY_BRANCH:
@@ -59,7 +69,7 @@ def is_sound_test(test: int, cut: float, n_words: int, n_levels: np.ndarray) -> 
         return levels == 0 and cut == cut
     if kind != SUBSET or levels == 0:
         return False
-    return cut >= 0.0 and cut == np.floor(cut) and cut + np.float64((levels + 63) >> 6) <= np.float64(n_words)
+    return is_sound_subset(cut, levels, first_word, forest.first_word[t + 1] - first_word, forest.subsets)
 
 
 @inlined
@@ -185,7 +195,6 @@ def is_sound_tree(
     n_features = len(forest.n_levels)
     base = forest.first_node[t]
     n_nodes = forest.first_node[t + 1] - base
-    n_words = forest.first_word[t + 1] - forest.first_word[t]
     first_mixed = forest.first_mixed[t]
     n_mixed = forest.first_mixed[t + 1] - first_mixed
     is_compact = len(sums.n_rows) == 0
@@ -217,7 +226,7 @@ def is_sound_tree(
             continue
         child = np.int64(child_of_link(link))
         n_branches = n_branches_of(test)
-        if child <= i or child + n_branches > n_nodes or not is_sound_test(test, cut, n_words, forest.n_levels):
+        if child <= i or child + n_branches > n_nodes or not is_sound_test(test, cut, t, forest):
             return False
         marks.is_child[child] = 1
         marks.is_child[child + 1] = 1

@@ -28,6 +28,7 @@ from spinney._types import (
     NUMBER,
     OFFSET,
     PAIR_ROWS,
+    PLAIN_LEVELS,
     PRESENT,
     Q_MISSING,
     S_MISSING,
@@ -43,6 +44,7 @@ from ..common.structs import (
     ClassScratch,
     CodeSums,
     DrawnTest,
+    FourTests,
     GivenSums,
     GivenTest,
     OpenNode,
@@ -251,15 +253,22 @@ def spare_bins(feature: int, cut: int, threshold: float, table: Table) -> float:
 
 
 @inlined
+def is_drawn_alone(n_levels: int, fours: FourTests | None) -> bool:
+    """Whether the words that the rows of a node need are there and are all that is asked for: see `settled_levels`."""
+    if fours is None:
+        return n_levels > PLAIN_LEVELS
+    return False  # other tests may have been drawn since
+
+
+@inlined
 def settle_drawn(
     score: float, feature: int, cut: int, threshold: float, n_ties: int, node: OpenNode, table: Table, scratch: Scratch
 ) -> Candidate:
     """A test that was chosen: the words of its subset are completed, its threshold does not tear a bin apart."""
     features = table.features
-    if features[IS_CATEGORICAL, feature] != 0:
-        complete_subset(
-            features[N_CODES, feature], fold(node.test_key, np.uint64(features[NUMBER, feature])), scratch.levels
-        )
+    n_codes = features[N_CODES, feature]
+    if features[IS_CATEGORICAL, feature] != 0 and not is_drawn_alone(n_codes, scratch.fours):
+        complete_subset(n_codes, fold(node.test_key, np.uint64(features[NUMBER, feature])), scratch.levels)
     if features[IS_BINNED, feature] != 0:
         threshold = spare_bins(feature, cut, threshold, table)
     return Candidate(score, cut, np.int64(-1), np.int64(1), n_ties, threshold)

@@ -43,13 +43,13 @@ from spinney._types import (
 )
 
 from ..common.node_layout import pack_test
+from ..common.packed_levels import PACKED
 from ..common.queue import pop, push
 from ..common.rng import fold
 from ..common.structs import (
     CodeTest,
     ExtraScratch,
     Frontier,
-    LevelScratch,
     Nodes,
     Parts,
     Rows,
@@ -64,38 +64,12 @@ from .late_thresholds import place_thresholds
 from .medians import branch_value
 from .partition import partition
 from .search import CHILD_KEYS, search
+from .settled_levels import IS_PLAIN, settle_subset
 from .small_subtrees import grow_small
 from .sorted_lists import BACK, FRONT, make_lists, position_bits, split_lists
 from .surrogates import use_surrogates
 
 # --- Splitting a node -----------------------------------------------------------------------------------------------
-
-
-@inlined
-def send_absent_left(
-    first_word: int,
-    feature: int,
-    n_levels: int,
-    lo: int,
-    hi: int,
-    codes: np.ndarray,
-    subsets: np.ndarray,
-    levels: LevelScratch | None,
-) -> None:
-    """Add to a subset every level that no row of branch 1 (rows lo .. hi) has."""
-    if levels is None:
-        return
-    seen = levels.bitset
-    for w in range((n_levels + 63) >> 6):
-        seen[w] = np.uint64(0)
-    for i in range(lo, hi):
-        level = np.int64(codes[i, feature]) - 1
-        if level >= 0:
-            seen[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
-    if n_levels & 63 != 0:  # no bits beyond the last level
-        seen[n_levels >> 6] |= ~np.uint64(0) << np.uint64(n_levels & 63)
-    for w in range((n_levels + 63) >> 6):
-        subsets[first_word + w] |= ~seen[w]
 
 
 @inlined
@@ -190,12 +164,15 @@ def expand(
     by_surrogates = has_surrogates(settings, scratch.extra)
     if by_surrogates or missing < 0:
         missing = heavier
-    if kind == SUBSET and not settings.is_random and (missing == 0 or (missing == 2 and heavier == 0)):
-        send_absent_left(
-            cut, feature, table.features[N_CODES, feature], middle, end, rows.codes, subsets, scratch.levels
-        )
+    parts = Parts(node, feature, lo, middle, end, hi, w_left, w_right)
+    if kind == SUBSET:
+        others_first = missing == 0 or (missing == 2 and heavier == 0)
+        n_levels = table.features[N_CODES, feature]
+        last = settle_subset(parts, cut, n_levels, others_first, rows.codes, settings, nodes, scratch.levels)
+        if last != IS_PLAIN:
+            frontier.cut_value[slot] += PACKED
+            frontier.state[N_WORDS] = last
     if by_surrogates:
-        parts = Parts(node, feature, lo, middle, end, hi, w_left, w_right)
         middle = place_by_surrogates(parts, rows, table, settings, nodes, frontier, scratch, scratch.extra)
         end = hi
     nodes.test[node] = pack_test(table.features[NUMBER, feature], missing, kind)
