@@ -33,23 +33,6 @@ def test_features_that_do_not_vary(n_coded, n_more, n_rows, n_before, seed):
     assert found == set(np.flatnonzero((node == node[0]).all(axis=0)[:n_coded]).tolist())
 
 
-@settings(max_examples=80)
-@given(st.integers(1, 70), st.integers(1, PAIR_ROWS), st.integers(0, 2**32 - 1))
-def test_features_that_do_not_vary_among_rows_at_some_places(n_coded, n_rows, seed):
-    """The places of a small subtree are in any order, and others lie between them."""
-    r = np.random.default_rng(seed)
-    codes = r.choice(np.array([0, 1, 65_535], np.uint16), (PAIR_ROWS + 3, 4 * -(-n_coded // 4)))
-    places = r.permutation(PAIR_ROWS)[:n_rows].astype(np.uint64)
-    codes[3 + places.astype(np.int64)] = np.where(r.random(codes.shape[1]) < 0.5, 1, codes[3 + places.astype(np.int64)])
-    rows = SimpleNamespace(words=codes.view(np.uint64), ahead_of=np.full(n_coded, -1))
-    first, n = np.uint64(3), np.uint64(n_rows)
-    with np.errstate(over="ignore"):
-        bits = int(_jit.interpreted().tree.feature_order.list_even(first, n, places, rows))
-    node = codes[3 + places.astype(np.int64), :n_coded]
-    alike = set(np.flatnonzero((node == node[0]).all(axis=0)).tolist())
-    assert {feature for feature in range(64) if bits >> feature & 1} == (alike if n_coded <= 64 else set())
-
-
 def test_no_look_where_it_does_not_pay():
     codes = np.ones((PAIR_ROWS + 1, 68), np.uint16)
     assert len(find_constant(codes, 64, 0, PAIR_ROWS)) == 64

@@ -55,7 +55,7 @@ from ..common.structs import (
 )
 from ..common.ties import NO_SCORE, bar_above, certain
 from .drawn_tests import spare_bins
-from .feature_order import constant_bit, draw_feature, list_even, restore_order
+from .feature_order import constant_bit, draw_feature, restore_order
 from .flags import is_flag, place_of_bit, word_of
 from .random_tests import draw_threshold
 from .search import CHILD_KEYS, DRAWS, TESTS
@@ -517,8 +517,9 @@ def finish_bits(
         nodes.score[number] = score
         n_places = list_places(begin, n, bits)
         node = BitNode(lo, n, n_places, here, n_present, total, bound, fold(key, TESTS))
-        constant = np.uint64(stack[OPEN_CONSTANT, n_open]) | list_even(np.uint64(lo), n, bits.places, rows)
-        chosen, constant = search_bits(constant, fold(key, DRAWS), node, rows, table, settings, scratch, bits)
+        chosen, constant = search_bits(
+            np.uint64(stack[OPEN_CONSTANT, n_open]), fold(key, DRAWS), node, rows, table, settings, scratch, bits
+        )
         if chosen.feature < 0 or chosen.score - score < settings.min_gain:
             continue
         write_bits(number, chosen, node, table, nodes, frontier)

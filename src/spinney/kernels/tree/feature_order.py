@@ -67,35 +67,18 @@ def find_constant(
     """
     if random is not None or given is not None:
         return NONE
-    if hi - lo > PAIR_ROWS or settings.is_ratio:
-        return NONE
-    return list_even(np.uint64(lo), np.uint64(hi - lo), None, rows)
-
-
-@inlined
-def row_at(first: np.uint64, k: np.uint64, places: np.ndarray | None) -> np.uint64:
-    """Row number k of those from `first` on, or of those at some places behind it."""
-    if places is None:
-        return first + k
-    return first + places[k]
-
-
-@inlined
-def list_even(first: np.uint64, n: np.uint64, places: np.ndarray | None, rows: Rows) -> np.uint64:
-    """Bits of the features that n rows have one code of each, see `row_at`; none where codes are more than bits."""
     words = rows.words
     n_coded = len(rows.ahead_of)
-    if n_coded > 64:
+    if hi - lo > PAIR_ROWS or n_coded > 64 or settings.is_ratio:
         return NONE
     n_words = min(np.uint64((n_coded + CODES_OF_WORD - 1) // CODES_OF_WORD + 3) & ~THREE, np.uint64(words.shape[1]))
     n_fours = n_words & ~THREE
-    one = row_at(first, NONE, places)
+    first = np.uint64(lo)
     constant = NONE
     for at in range(NONE, n_fours, FOUR):
-        a, b, c, d = words[one, at], words[one, at + ONE], words[one, at + TWO], words[one, at + THREE]
+        a, b, c, d = words[first, at], words[first, at + ONE], words[first, at + TWO], words[first, at + THREE]
         p, q, r, s = NONE, NONE, NONE, NONE  # bits in which rows differ from the first
-        for k in range(ONE, n):
-            i = row_at(first, k, places)
+        for i in range(first + ONE, np.uint64(hi)):
             p |= words[i, at] ^ a
             q |= words[i, at + ONE] ^ b
             r |= words[i, at + TWO] ^ c
@@ -104,9 +87,8 @@ def list_even(first: np.uint64, n: np.uint64, places: np.ndarray | None, rows: R
         constant |= (zeros | (list_zeros(s) << np.uint64(12))) << (FOUR * at)
     for at in range(n_fours, n_words):
         differ = NONE
-        for k in range(ONE, n):
-            i = row_at(first, k, places)
-            differ |= words[i, at] ^ words[one, at]
+        for i in range(first + ONE, np.uint64(hi)):
+            differ |= words[i, at] ^ words[first, at]
         constant |= list_zeros(differ) << (FOUR * at)
     if n_coded < 64:
         constant &= (ONE << np.uint64(n_coded)) - ONE
