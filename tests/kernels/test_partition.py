@@ -83,21 +83,3 @@ def test_rows_are_moved_as_if_one_by_one(kind, data):
     assert middle == before + n_front
     for found, wanted in zip((codes, addends, ids), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("n_addends", [1, 2, 3])
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_sums_of_missing_rows(n_addends, share):
-    r = np.random.default_rng(3)
-    addends = r.integers(-(2**40), 2**40, (n_addends, 90))
-    column = np.where(r.random(77) < share, 0, 5).astype(np.int32)
-    is_missing = column == 0
-    tree = _jit.interpreted().tree
-    totals = np.full(tree.random_tests.Q_MISSING + 20, 99)
-    tree.random_tests.sum_missing(addends, 4, 77, column, int(is_missing.sum()), totals)
-    names = tree.random_tests
-    sums = addends[:, 4:81] @ is_missing.astype(np.int64)
-    assert totals[names.N_MISSING] == is_missing.sum()
-    assert totals[names.S_MISSING] == sums[0]
-    assert totals[names.W_MISSING] == (sums[1] if n_addends > 1 else is_missing.sum())
-    assert totals[names.Q_MISSING] == (sums[-1] if n_addends > 1 else 0)
