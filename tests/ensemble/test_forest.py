@@ -7,7 +7,7 @@ from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClass
 from spinney._jit import interpreted
 from spinney._types import CONTROL_SIZE
 from spinney.ensemble import forest as module
-from spinney.ensemble.forest import ForestGrowth, Workbench, grow_one
+from spinney.ensemble.forest import ForestGrowth, Workbench, grow_one, take_codes
 from spinney.ensemble.sampling import draw_key, word
 
 ARRAYS = ("hot", "subsets", "n_rows", "weight", "impurity", "distributions")
@@ -21,6 +21,18 @@ def test_a_key_is_folded_as_the_kernels_fold(seed, parts):
         for part in parts:
             key = rng.fold(key, word(part))
     assert draw_key(seed, *parts) == int(key) >> 1
+
+
+@pytest.mark.parametrize("drawn", [[0, 1, 2, 3, 4], [1, 4], [0]])
+@pytest.mark.parametrize("has_room", [False, True])
+def test_codes_of_a_bag_are_a_copy(drawn, has_room):
+    """Also where every row is drawn: rows are moved as a tree grows."""
+    codes = np.arange(20, dtype=np.uint16).reshape(5, 4)
+    held = np.zeros((7, 4), np.uint16)[:5] if has_room else None
+    taken = take_codes(codes, np.array(drawn), held)
+    np.testing.assert_array_equal(taken, codes[drawn])
+    assert not np.shares_memory(taken, codes)
+    assert not has_room or np.shares_memory(taken, held)
 
 
 def draw_table(n_classes):

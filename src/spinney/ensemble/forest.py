@@ -248,8 +248,12 @@ def take_codes(
     codes: NDArray[np.uint16], rows: NDArray[np.integer[Any]], held: NDArray[np.uint16] | None
 ) -> NDArray[np.uint16]:
     """Codes of some rows, in the memory of a finished tree if they fit."""
+    room = make_room(codes, len(rows), held)
+    if len(rows) == len(codes):  # every row, in their order
+        np.copyto(room, codes)
+        return room
     # `take` needs an eighth of the time of codes[rows], and with "raise" it would copy once more
-    return codes.take(rows, axis=0, out=make_room(codes, len(rows), held), mode="clip")
+    return codes.take(rows, axis=0, out=room, mode="clip")
 
 
 def weigh_bag(

@@ -417,7 +417,8 @@ class Scratch(NamedTuple):
     histogram: NDArray[np.int64]  # (at most (codes + 1) * (2, 4 or n_classes + 1),): sums by code, or by code and class
     bins: NDArray[np.int64]  # (BIN_ROWS, most codes, at least 2): sums of the rows with one code
     totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its rows with a missing value
-    moves: NDArray[np.int32]  # (n_rows,): rows that belong in front, and from the end rows that belong behind
+    moves: NDArray[np.int32]  # (n_rows up to a multiple of 64, and 64 more): rows to be swapped, see `tree.partition`
+    sides: NDArray[np.uint64]  # (n_rows / 64,): a bit for each row, set where it belongs behind
     classes: ClassScratch | None  # None: numbers or two classes
     levels: LevelScratch | None  # None: no categories
     packed: PackedScratch | None  # None: addends are not packed
@@ -591,6 +592,7 @@ class CodeTest(NamedTuple):
     kind: int  # THRESHOLD or SUBSET
     cut: int  # last code of branch 0, or first word of the subset
     missing: int  # branch of missing values
+    n_codes: int  # of the feature, beside that of missing values
 
 
 class Parts(NamedTuple):

@@ -137,7 +137,8 @@ def expand(
     slot: int, rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch
 ) -> None:
     """Carry out the split of a slot: write the test, move the rows, say where each branch's rows are."""
-    addends, subsets, totals, moves = rows.addends, nodes.subsets, scratch.totals, scratch.moves
+    addends, subsets, totals = rows.addends, nodes.subsets, scratch.totals
+    moves, sides = scratch.moves, scratch.sides
     node = frontier.node[slot]
     lo = nodes.begin[node]
     hi = lo + nodes.n_rows[node]
@@ -145,11 +146,11 @@ def expand(
     kind = frontier.kind[slot]
     cut = frontier.cut[slot]
     missing = frontier.missing[slot]
-    test = CodeTest(feature, kind, cut, missing)
+    test = CodeTest(feature, kind, cut, missing, table.features[N_CODES, feature])
     end = hi
     if missing == 2:
-        end = partition(rows, lo, hi, test, 2, subsets, moves)
-    middle = partition(rows, lo, end, test, 1, subsets, moves)
+        end = partition(rows, lo, hi, test, 2, subsets, moves, sides)
+    middle = partition(rows, lo, end, test, 1, subsets, moves, sides)
     w_left, w_right = sum_branches(slot, middle, end, rows, settings, nodes, frontier)
     value_left = 0.0
     value_right = 0.0

@@ -16,6 +16,7 @@ from spinney._types import (
     BIN_SQUARE,
     BIN_SUM,
     BIN_WEIGHT,
+    HELD,
     IS_CATEGORICAL,
     LEFT,
     LOW,
@@ -68,7 +69,8 @@ from .scan_moments import scan_moments
 from .scan_outputs import judge_outputs
 from .small_tests import count_steps, draw_value, judge_left_classes, judge_left_sums, last_left, load_few
 
-NONE, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
+NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+LAST_BIT = np.uint64(63)
 
 
 @inlined
@@ -190,11 +192,22 @@ def sum_missing(addends: np.ndarray, lo: int, n: int, column: np.ndarray, n_miss
     if n_missing == 0:
         return
     last = len(addends) - 1
-    for k in range(n):
-        if column[k] == 0:
-            totals[S_MISSING] += addends[TARGET, lo + k]
-            totals[W_MISSING] += np.int64(1) if last == 0 else addends[WEIGHT, lo + k]
-            totals[Q_MISSING] += addends[last, lo + k] if last > 0 else np.int64(0)
+    first = np.uint64(lo)
+    total = np.int64(0)
+    for k in range(np.uint64(n)):  # without a jump at each row, several rows at a time
+        total += addends[TARGET, first + k] & -np.int64(column[k] == 0)
+    totals[S_MISSING] = total
+    totals[W_MISSING] = n_missing
+    if last == 0:
+        return
+    weight = np.int64(0)
+    square = np.int64(0)
+    for k in range(np.uint64(n)):
+        is_missing = -np.int64(column[k] == 0)  # all bits, or none
+        weight += addends[WEIGHT, first + k] & is_missing
+        square += addends[last, first + k] & is_missing
+    totals[W_MISSING] = weight
+    totals[Q_MISSING] = square
 
 
 @inlined
@@ -282,10 +295,32 @@ def judge_squares(
     limit = np.int32(cut)
     none = np.int64(0)
     for k in range(node.n_present):
-        sums[LEFT, sums[PRESENT, k]] = 0
-    for k in range(np.uint64(node.hi - node.lo)):
-        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, first + k]
+        c = sums[PRESENT, k]
+        sums[LEFT, c] = 0
+        sums[RIGHT, c] = 0
+        sums[MISSING, c] = 0
+        sums[HELD, c] = 0
+    n = np.uint64(node.hi - node.lo)
+    n_fours = n & ~THREE
+    is_unit = len(addends) == 1
+    for k in range(
+        NONE, n_fours, FOUR
+    ):  # four sums in turns: where many rows are of one class, each waits for the last
+        i = first + k
+        v = np.int64(1) if is_unit else addends[WEIGHT, i]
+        w = np.int64(1) if is_unit else addends[WEIGHT, i + ONE]
+        x = np.int64(1) if is_unit else addends[WEIGHT, i + TWO]
+        y = np.int64(1) if is_unit else addends[WEIGHT, i + THREE]
+        sums[LEFT, np.uint64(addends[TARGET, i])] += v if column[k] <= limit else none
+        sums[RIGHT, np.uint64(addends[TARGET, i + ONE])] += w if column[k + ONE] <= limit else none
+        sums[MISSING, np.uint64(addends[TARGET, i + TWO])] += x if column[k + TWO] <= limit else none
+        sums[HELD, np.uint64(addends[TARGET, i + THREE])] += y if column[k + THREE] <= limit else none
+    for k in range(n_fours, n):
+        w = np.int64(1) if is_unit else addends[WEIGHT, first + k]
         sums[LEFT, np.uint64(addends[TARGET, first + k])] += w if column[k] <= limit else none
+    for k in range(node.n_present):
+        c = sums[PRESENT, k]
+        sums[LEFT, c] += sums[RIGHT, c] + sums[MISSING, c] + sums[HELD, c]
     return judge_left_classes(best, node, sums, weight)
 
 

@@ -567,7 +567,7 @@ def search(
         if is_ratio and k < n_features:
             information = 0.0
             if cut >= 0:
-                test = CodeTest(feature, kind, cut, found.missing)
+                test = CodeTest(feature, kind, cut, found.missing, features[N_CODES, feature])
                 information = split_information(test, settings.missing, node, rows, nodes.subsets, xlogx, scratch.extra)
             propose(scratch.extra, k, best - node_score, information)
         if by_known:

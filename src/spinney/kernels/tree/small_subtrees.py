@@ -328,9 +328,12 @@ def choose_test(n_tried: np.uint64, bound: float, n: np.uint64, few: SubtreeScra
     if n_tried == NONE:
         return SmallTest(np.int64(-1), NONE, np.inf, best)
     at = NONE
-    for i in range(n_tried):
+    bar = bar_above(best)
+    for i in range(n_tried):  # the bar of each score is known before it is asked for: what waits is a comparison alone
         score = few.scores[i]
-        is_better = (score > bar_above(best)) & (not best >= bound)  # a bound that is not known is NaN
+        own = np.inf if score >= bound else bar_above(score)  # a bound that is not known is NaN
+        is_better = score > bar
+        bar = own if is_better else bar
         best = score if is_better else best
         at = i if is_better else at
     threshold = few.thresholds[at]

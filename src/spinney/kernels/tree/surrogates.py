@@ -276,7 +276,9 @@ def place_missing(parts: Parts, first: int, last: int, rows: Rows, table: Table,
         else:
             moves[n_front] = i
             n_front += ONE
-    return swap_rows(rows, parts.middle, n_front, n_behind, moves)
+    middle = np.uint64(parts.middle) + n_front
+    swap_rows(rows, middle, n_behind, n_front, moves)
+    return np.int64(middle)
 
 
 @inlined
