@@ -24,11 +24,11 @@ from spinney.tree.subset_words import (
     HEAD_WORDS,
     PACKED,
     any_packed,
-    count_words,
     lie_inside,
     pack_bits,
     pack_levels,
     read_levels,
+    subset_sizes,
 )
 
 MANY = [129, 192, 193, 4000, 4096, 4097, 65_535]
@@ -64,7 +64,7 @@ def test_what_is_packed_is_read_again(case, before):
     for level in asked:
         assert takes_first(words, place, level) == is_first[level]
     arguments, levels = np.array([place]), np.array([n_levels], np.int32)
-    assert count_words(words, arguments, levels).tolist() == [len(packed)]
+    assert subset_sizes(words, arguments, levels).tolist() == [len(packed)]
     held = np.flatnonzero(is_first != others_first) // 64
     size = max(-(-n_levels // 4096), 1)
     size = 1 << (size - 1).bit_length()
@@ -79,7 +79,7 @@ def test_both_kinds_stand_in_one_array(case):
     first = np.cumsum([0, *map(len, parts)])[:3].astype(np.float64)
     arguments, levels = first + np.array([0.0, PACKED, 0.0]), np.full(3, n_levels, np.int32)
     words = np.concatenate(parts)
-    assert count_words(words, arguments, levels).tolist() == [*map(len, parts)]
+    assert subset_sizes(words, arguments, levels).tolist() == [*map(len, parts)]
     assert lie_inside(words, arguments, levels).all()
     for argument, expected in zip(arguments, (is_first, is_first, ~is_first), strict=True):
         assert np.array_equal(read_levels(words, argument, n_levels), expected)

@@ -73,7 +73,7 @@ def pack_levels(is_first: Flags, *, others_first: bool) -> Words:
     return words[: _kernels.pack_levels(listed, n_levels, others_first, 0, words)].copy()
 
 
-def count_words(subsets: Words, arguments: NDArray[np.float64], n_levels: NDArray[Any]) -> NDArray[np.int64]:
+def subset_sizes(subsets: Words, arguments: NDArray[np.float64], n_levels: NDArray[Any]) -> NDArray[np.int64]:
     """Words of each of some subsets that are sound, by arguments and numbers of levels."""
     n_words = -(-n_levels.astype(np.int64) // WORD_BITS)
     which = np.flatnonzero(is_packed(arguments))

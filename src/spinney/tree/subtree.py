@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._types import LEAF, SUBSET
-from spinney.tree.subset_words import PACKED, count_words, is_packed
+from spinney.tree.subset_words import PACKED, is_packed, subset_sizes
 from spinney.tree.surrogates import Surrogates
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def pack_subsets(
         places = np.concatenate([places, surrogates.threshold[spare]])
     if len(places) == 0:
         return np.zeros(0, np.uint64)
-    n_words = count_words(tree.subsets, places, tree.n_levels[features])
+    n_words = subset_sizes(tree.subsets, places, tree.n_levels[features])
     n_words[len(tests) :] *= 2  # a surrogate has two bitsets: levels of branch 0, levels that it knows
     begin, words = keep_ranges(places.astype(np.int64), n_words)
     threshold[tests] = begin[: len(tests)] + PACKED * is_packed(threshold[tests])
