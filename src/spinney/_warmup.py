@@ -209,6 +209,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)
     GradientBoostingRegressor(**one, loss=(lambda y, raw: raw - y, lambda y, raw: 1.0 + 0.0 * y * raw)).fit(X, y)
     GradientBoostingRanker(**one).fit(X, y)
+    GradientBoostingClassifier(**one).fit(tall, tall[:, 0] > 2.0)  # many rows, few of which differ
     for n_classes in (2, 3):
         labels = y % n_classes
         boosted = GradientBoostingClassifier(**{**one, "subsample": 0.5}, random_state=0)
