@@ -32,7 +32,6 @@ from spinney._types import (
     N_NODES,
     N_WORDS,
     OFFSET,
-    PLAIN_LEVELS,
     SUBSET,
     SUM,
     TARGET,
@@ -84,17 +83,13 @@ class TopNode:
     score: float = 0.0
     words: NDArray[np.uint64] | None = None  # levels of branch 0, plain
     n_levels: int = 0
+    is_packed: bool = False  # so is its subset in the finished tree
     others_first: bool = False  # levels that no row has take branch 0
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether its subset is packed in the finished tree."""
-        return self.words is not None and self.n_levels > PLAIN_LEVELS
 
     @property
     def kept_words(self) -> NDArray[np.uint64] | None:
         """The words of its subset in the finished tree."""
-        if self.words is None or not self.is_wide:
+        if self.words is None or not self.is_packed:
             return self.words
         return pack_levels(unpack_bits(self.words)[: self.n_levels], others_first=self.others_first)
 
@@ -243,6 +238,7 @@ class TopGrowth(Growth):
             n_words = (int(self.features[N_CODES, feature]) + 63) >> 6
             node.words = self.nodes.subsets[:n_words].copy()
             node.n_levels = int(self.features[N_CODES, feature])
+            node.is_packed = bool(interpreted().tree.settled_levels.packs(node.n_levels, self.settings))
         self.split(node, sums[first[feature] : first[feature] + self.count_sums(feature)].reshape(-1, self.width))
 
     def split(self, node: TopNode, sums: NDArray[np.int64]) -> None:
@@ -261,7 +257,7 @@ class TopGrowth(Growth):
         if node.missing < 0:
             node.missing = heavier
         node.others_first = node.missing == 0 or (node.missing == 2 and heavier == 0)
-        if node.words is not None and (node.is_wide or not self.settings.is_random):
+        if node.words is not None and (node.is_packed or not self.settings.is_random):
             listed = ((branch == int(node.others_first)) & (rows > 0))[1:]
             node.words = pack_bits(listed ^ node.others_first)
         node.state, node.first_child = SPLIT, len(self.top)
@@ -486,7 +482,7 @@ def join_top(
         end = child + node.n_branches
         test[at] = interpreted().common.node_layout.pack_test(node.feature, node.missing, node.kind)
         first_child[at], n_rows[at] = child, node.n_rows
-        threshold[at] = node.cut_value if node.kind == THRESHOLD else numbers.words[k] + PACKED * node.is_wide
+        threshold[at] = node.cut_value if node.kind == THRESHOLD else numbers.words[k] + PACKED * node.is_packed
         sums.weight[at] = sums.weight[child:end].sum()
         leaf_means.join_values(at, child, end, sums.weight, means, impurity)
         stats.join_classes(at, child, end, node.score, units, sums, class_sums, impurity)

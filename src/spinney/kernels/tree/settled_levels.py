@@ -2,7 +2,8 @@
 
 A search finds the branch of the levels that the node has. The others, which no row here has, go where missing values
 do, or with the heavier branch. Random tests draw the branch of every level of a category of few levels; of one with
-more than PLAIN_LEVELS, whose subsets are packed, they part the levels of the node alone, as other tests do.
+more than PLAIN_LEVELS they part the levels of the node alone, as other tests do, and the subset is packed. Subsets that
+were searched for stay plain: a tree has few of many levels, and plain ones are read sooner.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from ..common.structs import LevelScratch, Nodes, Parts, Settings
 
 NONE, ONE = np.uint64(0), np.uint64(1)
 IS_PLAIN = -1
+
+
+@inlined
+def packs(n_levels: int, settings: Settings) -> bool:
+    """Whether subsets of a feature are packed in trees that do not grow best first."""
+    return settings.is_random and n_levels > PLAIN_LEVELS
 
 
 @inlined
@@ -58,7 +65,7 @@ def settle_subset(
     """
     if levels is None:
         return np.int64(IS_PLAIN)
-    is_wide = n_levels > PLAIN_LEVELS
+    is_wide = packs(n_levels, settings)
     if not is_wide and (settings.is_random or not others_first):
         return np.int64(IS_PLAIN)
     lo, hi = parts.lo, parts.middle
