@@ -21,6 +21,7 @@ from spinney._types import THRESHOLD
 
 from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
+from .cells import column_of, note_place
 from .flags import is_flag, place_of_bit, word_of
 
 NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -56,6 +57,8 @@ def swap_rows(rows: Rows, lo: int, n_front: np.uint64, n_behind: np.uint64, move
         row = ids[i]
         ids[i] = ids[j]
         ids[j] = row
+        note_place(i, ids, rows.cells)
+        note_place(j, ids, rows.cells)
     return np.int64(middle)
 
 
@@ -70,11 +73,11 @@ def partition(
     moves: np.ndarray,  # (2, at least hi - lo) int32 scratch
 ) -> int:
     """Move the rows of lo .. hi whose branch is `last` or higher behind the others; return where they begin."""
-    codes = rows.codes
     kind, cut, missing = test.kind, test.cut, test.missing
     n_behind = np.uint64(0)
     n_front = np.uint64(0)
-    column = np.uint64(test.feature)
+    codes, at_code = column_of(test.feature, lo, hi, rows, rows.cells)
+    column = np.uint64(at_code)
     if is_flag(test.feature, rows):
         at, bit = word_of(test.feature, rows), place_of_bit(test.feature, rows)
         for i in range(np.uint64(lo), np.uint64(hi)):
