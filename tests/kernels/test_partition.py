@@ -65,7 +65,9 @@ def test_rows_are_moved_as_if_one_by_one(kind, data):
     moved[before : before + n] = before + np.array(order)
     expected = codes[moved], addends[:, moved], ids[moved]
 
-    rows = SimpleNamespace(codes=codes, words=words, addends=addends, ids=ids, ahead_of=np.full(N_CODED, -1))
+    rows = SimpleNamespace(
+        codes=codes, words=words, addends=addends, ids=ids, ahead_of=np.full(N_CODED, -1), cells=None
+    )
     is_number = kind in {"threshold", "flag"}
     test = SimpleNamespace(
         feature=feature,

@@ -14,6 +14,7 @@ from spinney._threads import run_tasks
 from spinney._types import MOMENTS, ROW, SUM, SURROGATE
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
+from spinney.table.cells import find_cells
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import (
     Target,
@@ -36,6 +37,7 @@ from spinney.tree.reduced_error import prune_on_rows
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.subtree import find_tiers
+from spinney.tree.workspace import SUBTREE_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +84,9 @@ class Plan:
         is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
         has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
         if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= len(self.codes.rows):
-            return pack_flags(self.codes)
+            is_lanes = params.has_random_tests and n_features <= SUBTREE_FEATURES  # whose small subtrees read rows
+            sparse = None if is_lanes else find_cells(self.codes)
+            return pack_flags(self.codes) if sparse is None else pack_flags(self.codes, sparse)
         return self.codes.rows, whole_codes(n_features)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, MISSING_CODE, N_CODES, OFFSET
 from spinney.table.column_workers import open_workers, run_all
 from spinney.table.ingest import take_from_shelf
-from spinney.table.stored_codes import code_stored_columns
+from spinney.table.stored_codes import StoredCodes, code_stored_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from spinney.table.ingest import Table
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 SHELVED = "codes"  # what a shelf calls them
 CELLS_AT_ONCE = 1 << 18  # of the block that is coded together: 2 MB, and some ten times as much while it is sorted
+FEW_CELLS = 32  # codes for each stored cell, from which cells are written one by one: a line of the cache each
 TOLD_BY = 64  # values of a column that tell most that have more than two
 WHOLE_RANGE = 1024  # of whole numbers that are counted
 FEW_ROWS = 2048  # columns up to this length are sorted by one call for the whole block
@@ -336,19 +339,43 @@ class ColumnCoder:
 
 def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
     """The same of a sparse table, by its stored cells."""
-    n_rows, n_features = table.n_rows, table.schema.n_features
-    rows = np.zeros((n_rows, row_stride(n_features)), CODE)
-    at_once = min(max(CELLS_AT_ONCE // n_rows, 1), n_features)
-    columns = np.empty((at_once, n_rows), CODE)
+    n_features = table.schema.n_features
+    rows = np.empty((table.n_rows, row_stride(n_features)), CODE)
     edges, has_missing = [], np.zeros(n_features, np.bool_)
-    for j, column in enumerate(code_stored_columns(table, weight, max_codes, kernels)):
-        column.write(columns[j % at_once])
-        edges.append((column.low, column.high))
-        has_missing[j] = column.has_missing
-        if (j + 1) % at_once == 0 or j + 1 == n_features:
-            first = j - j % at_once
-            rows[:, first : j + 1] = columns[: j + 1 - first].T
+
+    def tell() -> Iterator[StoredCodes]:
+        for j, column in enumerate(code_stored_columns(table, weight, max_codes, kernels)):
+            edges.append((column.low, column.high))
+            has_missing[j] = column.has_missing
+            yield column
+
+    assert table.stored is not None
+    if len(table.stored.by_column.data) * FEW_CELLS < rows.size:
+        write_cells(list(tell()), rows)
+    else:
+        write_by_columns(tell(), n_features, rows)
     return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
+
+
+def write_cells(columns: list[StoredCodes], rows: NDArray[np.uint16]) -> None:
+    """Write one row for all, then the stored cells: few, each in a line of the cache of its own."""
+    template = np.zeros(rows.shape[1], CODE)
+    template[: len(columns)] = [column.zero for column in columns]
+    rows[:] = template
+    for j, column in enumerate(columns):
+        rows[column.rows, j] = column.codes
+
+
+def write_by_columns(columns: Iterator[StoredCodes], n_columns: int, rows: NDArray[np.uint16]) -> None:
+    """The same of columns with more of them, several side by side."""
+    at_once = min(max(CELLS_AT_ONCE // len(rows), 1), n_columns)
+    some = np.empty((at_once, len(rows)), CODE)
+    rows[:, n_columns:] = 0
+    for j, column in enumerate(columns):
+        column.write(some[j % at_once])
+        if (j + 1) % at_once == 0 or j + 1 == n_columns:
+            first = j - j % at_once
+            rows[:, first : j + 1] = some[: j + 1 - first].T
 
 
 def describe_codes(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import CODE, CODES_OF_WORD, IS_BINNED, IS_CATEGORICAL, N_CODES
+from spinney.table.cells import SparseColumns
 from spinney.table.coding import Codes, row_stride
 
 CELLS_AT_ONCE = 1 << 20  # that are packed together: three megabytes beside the rows
@@ -25,7 +26,13 @@ class Packing(NamedTuple):
     """Which features have codes of their own in a row, and in which order all of them stand."""
 
     number: NDArray[np.int64]  # (n_features,): the feature of the table at each place, those with codes first
-    n_coded: int  # features with codes; the others are bits
+    n_coded: int  # features with codes; the others are bits, or behind these, sparse
+    sparse: SparseColumns | None = None  # the cells of those; None: there are none
+
+    @property
+    def n_bits(self) -> int:
+        """Features that are bits."""
+        return len(self.number) - self.n_coded - (0 if self.sparse is None else len(self.sparse.features))
 
     @property
     def place(self) -> NDArray[np.int64]:
@@ -44,10 +51,16 @@ def find_flags(codes: Codes) -> NDArray[np.bool_]:
     return (codes.features[N_CODES] == 2) & is_whole & ~codes.has_missing
 
 
-def pack_flags(codes: Codes) -> tuple[NDArray[np.uint16], Packing]:
-    """Rows with a bit for each flag, and how they stand there; the rows as they are where that makes none shorter."""
+def pack_flags(codes: Codes, sparse: SparseColumns | None = None) -> tuple[NDArray[np.uint16], Packing]:
+    """Rows with a bit for each flag, and how they stand there; the rows as they are where that makes none shorter.
+
+    Sparse features have no place in them.
+    """
     is_flag = find_flags(codes)
-    coded, flags = np.flatnonzero(~is_flag), np.flatnonzero(is_flag)
+    is_coded = ~is_flag
+    cells = np.empty(0, np.int64) if sparse is None else sparse.features
+    is_coded[cells] = False
+    coded, flags = np.flatnonzero(is_coded), np.flatnonzero(is_flag)
     n_words = -(-len(coded) // CODES_OF_WORD)
     first = n_words * CODES_OF_WORD
     stride = row_stride(first + -(-len(flags) // 64) * CODES_OF_WORD)
@@ -62,4 +75,4 @@ def pack_flags(codes: Codes) -> tuple[NDArray[np.uint16], Packing]:
         here[:, : len(coded)] = block.take(coded, axis=1)
         bits = np.packbits(block.take(flags, axis=1) == 2, axis=1, bitorder="little")
         here.view(np.uint8)[:, 2 * first : 2 * first + n_bytes] = bits
-    return rows, Packing(np.concatenate([coded, flags]), len(coded))
+    return rows, Packing(np.concatenate([coded, flags, cells]), len(coded), sparse)

@@ -76,6 +76,7 @@ from spinney.tree.workspace import (
     make_addends,
     make_ahead,
     make_bits,
+    make_cells,
     make_classes,
     make_fours,
     make_frontier,
@@ -85,6 +86,7 @@ from spinney.tree.workspace import (
     make_packed,
     make_random,
     make_subtrees,
+    place_rows,
     serves_bits,
     serves_subtrees,
 )
@@ -184,7 +186,7 @@ class Growth(Driven):
             self.settings = make_settings(
                 params, target, weights, self.units, self.traits, n_rows, is_light=self.is_light
             )
-        self.has_bits = serves_bits(self.settings, target.family, self.features)
+        self.has_bits = self.packing.sparse is None and serves_bits(self.settings, target.family, self.features)
         self.has_subtrees = (
             not self.has_bits
             and not self.traits.has_categories
@@ -214,6 +216,7 @@ class Growth(Driven):
         self.lists = self.make_lists()
         is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
         self.ahead = make_ahead(codes.rows, self.packing, self.n_held, self.settings, is_read=is_read)
+        self.cells = make_cells(self.packing, len(self.target.truth), self.n_held, self.settings.n_try)
         self.scratch = self.make_scratch(self.n_held)
         self.variant = tuple(struct is None for struct in self.scratch)
 
@@ -239,7 +242,7 @@ class Growth(Driven):
         if n_rows > like.n_held or not is_alike or like.is_special:
             return False
         self.nodes, self.frontier, self.lists, self.scratch = like.nodes, like.frontier, like.lists, like.scratch
-        self.ahead, self.n_held, self.variant = like.ahead, like.n_held, like.variant
+        self.ahead, self.n_held, self.variant, self.cells = like.ahead, like.n_held, like.variant, like.cells
         clear_frontier(self.frontier)
         return True
 
@@ -358,7 +361,8 @@ class Growth(Driven):
     def drive(self) -> int:
         """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
         deadline = time.monotonic() + INTERPRETED_SECONDS
-        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead)
+        cells = place_rows(self.cells, self.ids)
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead, cells)
         while True:
             frontier = self.frontier._replace(control=self.control)
             structs = rows, self.table, self.settings, self.nodes, frontier, self.scratch
@@ -410,7 +414,7 @@ class Growth(Driven):
     def grow_alone(self) -> Tree:
         """The tree, where no other will use its memory: that of its codes is let go before nodes are summed up."""
         self.run()
-        del self.codes, self.table, self.lists, self.ahead
+        del self.codes, self.table, self.lists, self.ahead, self.cells
         if self.late_edges is not None:
             self.place_thresholds(self.late_edges)
             self.late_edges = None

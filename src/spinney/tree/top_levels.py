@@ -218,7 +218,7 @@ class TopGrowth(Growth):
         frontier.constant[0] = 0
         self.nodes.begin[0], self.nodes.n_rows[0] = 0, node.n_rows
         state[N_WORDS] = 0
-        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead)
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists, *self.ahead, None)
         scratch = self.scratch._replace(given=given)
         is_found, score = self.kernels.tree.levels.search_given(
             0, rows, self.table, self.settings, self.nodes, frontier, scratch

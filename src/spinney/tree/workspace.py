@@ -26,11 +26,13 @@ from spinney._types import (
     N_FREE,
     PAIR_LANES,
     PAIR_ROWS,
+    ROW,
     STATE_SIZE,
     SUM,
     SUMS_PER_ROW,
 )
 from spinney.kernels.common.structs import (
+    Cells,
     Children,
     ClassScratch,
     FourTests,
@@ -262,8 +264,45 @@ def make_ahead(
     """
     is_large = is_read and settings.is_shuffled and codes.nbytes > AHEAD_BYTES
     shape = n_held if is_large else 1, min(settings.n_try, AHEAD_FEATURES)
-    n_words = (len(packing.number) - packing.n_coded + 63) // 64
+    n_words = (packing.n_bits + 63) // 64
     return np.empty(shape, CODE), np.full(packing.n_coded, -1, np.int64), np.zeros(n_words, np.uint64)
+
+
+def make_cells(packing: Packing, n_table: int, n_held: int, n_try: int) -> Cells | None:
+    """Cells of sparse features, and memory for what a tree of up to n_held rows notes of them; None: there are none."""
+    sparse = packing.sparse
+    if sparse is None:
+        return None
+    n_sparse, n_cells = len(sparse.features), len(sparse.row)
+    by_row, by_column = n_cells // n_table, n_cells // n_sparse
+    at, found, addends = np.empty((3, n_held + 1), np.int32)
+    return Cells(
+        first=len(packing.number) - n_sparse,
+        begin=sparse.begin,
+        row=sparse.row,
+        code=sparse.code,
+        usual=sparse.usual,
+        row_begin=sparse.row_begin,
+        feature=sparse.feature,
+        row_code=sparse.row_code,
+        row_cost=4 + 2 * by_row.bit_length(),
+        most_marked=max(n_try * by_column // (10 + by_row), PAIR_ROWS),
+        place=np.full(n_table, -1, ROW),
+        marks=np.zeros((n_sparse + 63) // 64, np.uint64),
+        whole=np.empty((n_held, 1), CODE),
+        at=at,
+        found=found,
+        wide=np.empty(n_held + 1, SUM),
+        addends=addends,
+    )
+
+
+def place_rows(cells: Cells | None, ids: NDArray[np.int32]) -> Cells | None:
+    """Note where the rows of a tree stand."""
+    if cells is not None:
+        cells.place.fill(-1)
+        cells.place[ids] = np.arange(len(ids), dtype=ROW)
+    return cells
 
 
 def make_medians(target: Target, most_listed: int, n_rows: int, n_codes: int) -> MedianScratch:

@@ -105,6 +105,32 @@ class Rows(NamedTuple):
     ahead: NDArray[np.uint16]  # (n_rows, or 1: not wanted; a few): codes of the node at hand, see `tree.feature_order`
     ahead_of: NDArray[np.int64]  # (n_coded,): the column of `ahead` that holds a feature with codes; -1: none
     varying: NDArray[np.uint64]  # (words of bits,): flags that vary in the node at hand, see `tree.flags`
+    cells: Cells | None  # None: every feature has its codes, or bits, in the rows
+
+
+class Cells(NamedTuple):
+    """Codes of sparse features, which are not the usual one of their column, by column and by row; see `tree.cells`.
+
+    Life: fit down to `row_code`, tree from `place` on, which kernels write.
+    """
+
+    first: int  # the sparse feature that comes first; features are numbered as in `Table`, sparse ones from 0 below
+    begin: NDArray[np.int64]  # (n_sparse + 1,): where the cells of a column begin
+    row: NDArray[np.int32]  # (n_cells,): their rows of the table, ascending
+    code: NDArray[np.uint16]  # (n_cells,)
+    usual: NDArray[np.uint16]  # (n_sparse,): the code of all other rows
+    row_begin: NDArray[np.int64]  # (n_rows of the table + 1,): where the cells of a row begin
+    feature: NDArray[np.int32]  # (n_cells,): their sparse features, ascending
+    row_code: NDArray[np.uint16]  # (n_cells,)
+    row_cost: int  # cells of a column that are looked through in the time that a row is
+    most_marked: int  # rows of the largest node whose features are marked
+    place: NDArray[np.int32]  # (n_rows of the table,): where a row stands among those of the tree; -1: nowhere
+    marks: NDArray[np.uint64]  # (words,): sparse features that may vary in the node at hand, as bits
+    whole: NDArray[np.uint16]  # (n_rows, 1): every code of one feature, of the node at hand
+    at: NDArray[np.int32]  # (n_rows + 1,): cells of one feature in a node: their rows, counted from its first one
+    found: NDArray[np.int32]  # (n_rows + 1,): their codes
+    wide: NDArray[np.int64]  # (n_rows + 1,): what they add, as in `PackedScratch`, and what all other rows do
+    addends: NDArray[np.int32]  # (n_rows + 1,): the same of three classes or more
 
 
 class Nodes(NamedTuple):
@@ -532,6 +558,14 @@ class DrawnTest(NamedTuple):
     highest: int  # highest code of the node; 0: none is known, or it is not needed
     n_missing: int  # rows with a missing value
     sign: int  # monotone constraint of the feature: -1, 0 or 1
+
+
+class DrawnCells(NamedTuple):
+    """A random test of a sparse feature whose cells have been listed. Life: node; `try_cell_test` makes it."""
+
+    feature: int
+    n_cells: int
+    cut: int  # last code on the left
 
 
 class SmallTest(NamedTuple):

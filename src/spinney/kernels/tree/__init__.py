@@ -39,6 +39,8 @@ Files
   four_tests         such tests of a large node of three classes or more, judged four at a time
   feature_order      the order in which a node tries its features, and their codes side by side
   flags              features of two values, which are bits of a row
+  cells              features that are almost always one value, of which a node lists the other rows
+  scan_cells         the same cuts by these rows, and one for all others
   gain_ratio         gain ratio in the place of gain
   given_sums         sums in the place of rows, where these are elsewhere
   levels             the top of a tree whose rows come in parts

@@ -91,7 +91,7 @@ def list_few(feature: int, n_codes: int, node: OpenNode, rows: Rows, scratch: Sc
 def list_many(feature: int, n_codes: int, node: OpenNode, rows: Rows, scratch: Scratch) -> int:
     """The same of many rows: sums of levels are moved to the head of the histogram, where they leave no gaps."""
     addends, histogram, bins = scratch.packed.addends, scratch.histogram, scratch.bins
-    codes, begin, at = source_of(feature, node.lo, rows)
+    codes, begin, at = source_of(feature, node.lo, node.hi, rows)
     column = np.uint64(at)
     first = np.uint64(begin)
     wide = np.uint64(node.n_present)

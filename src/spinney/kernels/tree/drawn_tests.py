@@ -41,8 +41,10 @@ from ..common.rng import fold
 from ..common.structs import (
     BinWalk,
     Candidate,
+    Cells,
     ClassScratch,
     CodeSums,
+    DrawnCells,
     DrawnTest,
     FourTests,
     GivenSums,
@@ -55,6 +57,7 @@ from ..common.structs import (
     Table,
 )
 from ..common.thresholds import last_below
+from .cells import is_sparse, list_cells, range_of_cells
 from .flags import is_flag, sum_classes_unset, sum_unset
 from .given_sums import has_given
 from .random_tests import (
@@ -68,6 +71,7 @@ from .random_tests import (
     send_all_left,
     sum_right,
 )
+from .scan_cells import judge_cells
 from .scan_moments import scan_moments
 from .small_tests import (
     NONE,
@@ -362,6 +366,35 @@ def try_flag_test(
 
 
 @inlined
+def try_cell_test(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    cells: Cells | None,
+) -> tuple[bool, Candidate]:
+    """The same of a sparse feature, by its cells: what the others add is what the node does less that of the cells."""
+    if cells is None:
+        return False, best
+    if not is_sparse(feature, cells) or not is_quick(settings, table.xlogx, scratch.classes):
+        return False, best
+    n = node.hi - node.lo
+    n_cells = list_cells(feature, node.lo, node.hi, rows.ids, cells)
+    lowest, highest = range_of_cells(feature, n_cells, n, cells)
+    if lowest == highest:
+        return True, Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
+    cut, threshold = draw_threshold(table.features, table.edges, feature, lowest, highest, node.test_key)
+    scratch.totals[N_MISSING] = 0
+    found = judge_cells(best, DrawnCells(feature, n_cells, cut), node, rows, scratch, scratch.classes, cells)
+    if found.cut < 0:
+        return True, found
+    return True, settle_drawn(found.score, feature, cut, threshold, found.n_ties, node, table, scratch)
+
+
+@inlined
 def try_random_test(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
@@ -371,6 +404,9 @@ def try_random_test(
     """
     features = table.features
     is_settled, found = try_flag_test(best, feature, node, rows, table, settings, scratch)
+    if is_settled:
+        return found
+    is_settled, found = try_cell_test(best, feature, node, rows, table, settings, scratch, rows.cells)
     if is_settled:
         return found
     if not has_given(scratch.given):

@@ -13,6 +13,7 @@ from spinney._types import AHEAD_BYTES, CODES_OF_WORD, PAIR_ROWS
 
 from ..common.rng import fold
 from ..common.structs import GivenSums, RandomScratch, Rows, Settings
+from .cells import column_of, is_sparse
 
 NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 S16, S32, S48, LAST_CODE = np.uint64(16), np.uint64(32), np.uint64(48), np.uint64(0xFFFF)
@@ -118,7 +119,7 @@ def fetch_codes(
     most = min(np.int64(ahead.shape[1]), n_try)
     n = np.int64(0)
     n_drawn = np.int64(0)
-    n_flags = np.int64(0)  # which are read from their words
+    n_flags = np.int64(0)  # which are read from their words, as sparse features are from their cells
     while n < most and n + n_flags < n_try and n_drawn < len(permutation):
         feature = draw_feature(permutation, places, n_drawn, draw_key)
         n_drawn += 1
@@ -149,8 +150,11 @@ def forget_codes(rows: Rows) -> None:
 
 
 @inlined
-def source_of(feature: int, lo: int, rows: Rows) -> tuple[np.ndarray, int, int]:
-    """Where the codes of a feature are for rows from `lo` on: an array, its first row for them, and its column."""
+def source_of(feature: int, lo: int, hi: int, rows: Rows) -> tuple[np.ndarray, int, int]:
+    """Where the codes of a feature are for rows lo .. hi: an array, its first row for them, and its column."""
+    if is_sparse(feature, rows.cells):
+        codes, column = column_of(feature, lo, hi, rows, rows.cells)
+        return codes, np.int64(lo), column
     if rows.ahead_of[feature] >= 0:
         return rows.ahead, np.int64(0), np.int64(rows.ahead_of[feature])
     return rows.codes, np.int64(lo), np.int64(feature)

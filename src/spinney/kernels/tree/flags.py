@@ -36,6 +36,7 @@ from spinney._types import (
 from ..common.structs import Candidate, ClassScratch, OpenNode, Rows, Scratch
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
+from .cells import code_of_cell, is_sparse, is_unmarked
 
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 S16, S32 = np.uint64(16), np.uint64(32)
@@ -45,7 +46,7 @@ LOW_HALF = np.uint64(0xFFFF)
 @inlined
 def is_flag(feature: int, rows: Rows) -> bool:
     """Whether a feature is a bit of the row."""
-    return feature >= len(rows.ahead_of)
+    return feature >= len(rows.ahead_of) and not is_sparse(feature, rows.cells)
 
 
 @inlined
@@ -77,7 +78,9 @@ def find_varying(lo: int, hi: int, rows: Rows) -> None:
 
 @inlined
 def is_even(feature: int, rows: Rows) -> bool:
-    """Whether a feature is a flag that all rows of the node at hand have alike."""
+    """Whether a feature is known not to vary in the node at hand: a flag, or a feature that has no cell there."""
+    if is_sparse(feature, rows.cells):
+        return is_unmarked(feature, rows.cells)
     if not is_flag(feature, rows):
         return False
     word = rows.varying[np.uint64(feature - len(rows.ahead_of)) >> SIX]
@@ -87,6 +90,8 @@ def is_even(feature: int, rows: Rows) -> bool:
 @inlined
 def code_at(i: int, feature: int, rows: Rows) -> int:
     """The code of one row."""
+    if is_sparse(feature, rows.cells):
+        return code_of_cell(i, feature, rows.ids, rows.cells)
     if is_flag(feature, rows):
         word = rows.words[np.uint64(i), word_of(feature, rows)]
         return np.int64(ONE + ((word >> place_of_bit(feature, rows)) & ONE))

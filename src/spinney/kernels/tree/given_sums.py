@@ -11,7 +11,7 @@ from spinney._jit import inlined
 from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, SPREAD, W_ALL
 
 from ..common.bins import list_bins, list_bins_by_histogram
-from ..common.structs import GivenSums, OpenNode, Rows, Scratch
+from ..common.structs import CodedRows, GivenSums, OpenNode, Scratch
 from ..common.sums import sum_classes, sum_moments
 
 
@@ -68,7 +68,7 @@ def total_classes(
 
 @inlined
 def list_node_bins(
-    feature: int, n_codes: int, node: OpenNode, rows: Rows, scratch: Scratch, given: GivenSums | None
+    feature: int, n_codes: int, node: OpenNode, rows: CodedRows, scratch: Scratch, given: GivenSums | None
 ) -> int:
     """List the bins of a node, of numbers and two classes; return how many there are."""
     histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals

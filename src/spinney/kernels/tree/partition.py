@@ -22,6 +22,7 @@ from spinney._types import PAIR_ROWS, THRESHOLD
 from ..common.bits import count_bits
 from ..common.branch import branch_of_code
 from ..common.structs import CodeTest, Rows
+from .cells import column_of, note_place
 from .flags import is_flag, place_of_bit, word_of
 
 NONE, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -61,6 +62,8 @@ def swap_rows(rows: Rows, middle: np.uint64, n_behind: np.uint64, n_front: np.ui
         row = ids[i]
         ids[i] = ids[j]
         ids[j] = row
+        note_place(i, ids, rows.cells)
+        note_place(j, ids, rows.cells)
 
 
 @inlined
@@ -75,9 +78,9 @@ def rank_rows(
     at: np.uint64,
 ) -> np.int32:
     """Rank the rows of lo .. hi, from place `at` on; return the highest rank of those whose branch is below `last`."""
-    codes = rows.codes
+    codes, at_code = column_of(test.feature, lo, hi, rows, rows.cells)
     kind, cut, missing = test.kind, test.cut, test.missing
-    column = np.uint64(test.feature)
+    column = np.uint64(at_code)
     first = np.uint64(lo)
     n = np.uint64(hi - lo)
     if is_flag(test.feature, rows):

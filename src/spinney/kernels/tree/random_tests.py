@@ -98,7 +98,7 @@ def load_many(feature: int, lo: int, hi: int, rows: Rows, column: np.ndarray) ->
     if is_flag(feature, rows):
         load_flag(feature, lo, np.uint64(hi - lo), hi, rows, column)
         return np.int64(1), np.int64(2), np.int64(0)
-    source, first, j = source_of(feature, lo, rows)
+    source, first, j = source_of(feature, lo, hi, rows)
     return find_range(source, first, first + hi - lo, j, column)
 
 

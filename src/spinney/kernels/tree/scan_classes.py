@@ -51,6 +51,7 @@ from ..common.structs import (
 )
 from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between, none_better
+from .cells import column_of
 from .feature_order import source_of
 from .flags import fill_flag_histogram, is_flag
 from .given_sums import has_given
@@ -222,7 +223,7 @@ def fill_histogram(
         fill_flag_histogram(node, feature, n_classes, rows, histogram)
         take_missing_sums(node, n_classes, len(addends) == 1, histogram, sums, totals)
         return
-    codes, begin, column = source_of(feature, node.lo, rows)
+    codes, begin, column = source_of(feature, node.lo, node.hi, rows)
     lo = np.uint64(node.lo)
     first = np.uint64(begin)
     j = np.uint64(column)
@@ -485,7 +486,8 @@ def scan_classes(
         rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
     )
     if node.list_lo < 0 or features[IS_LISTED, feature] == 0:
-        side = make_keys(rows.codes, lo, hi, feature, LARGE_SHIFT, scratch.keys, scratch.counts)
+        codes, column = column_of(feature, lo, hi, rows, rows.cells)
+        side = make_keys(codes, lo, hi, column, LARGE_SHIFT, scratch.keys, scratch.counts)
         ordered = SortedKeys(scratch.keys, side, np.int64(0), hi - lo, rows.addends, lo)
     lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> LARGE_SHIFT
     if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> LARGE_SHIFT:

@@ -308,7 +308,7 @@ def scan_two_classes(
 @inlined
 def sum_levels(feature: int, n_codes: int, node: OpenNode, rows: Rows, wide: np.ndarray, histogram: np.ndarray) -> None:
     """Add what the rows of a node add to the sums of their levels."""
-    codes, begin, column = source_of(feature, node.lo, rows)
+    codes, begin, column = source_of(feature, node.lo, node.hi, rows)
     first = np.uint64(begin)
     at = np.uint64(column)
     n = np.uint64(node.hi - node.lo)

@@ -57,6 +57,7 @@ from ..common.structs import (
     BinWalk,
     Candidate,
     ClassScratch,
+    CodedRows,
     CodeTest,
     ExtraScratch,
     Frontier,
@@ -78,6 +79,7 @@ from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .branch_sums import is_noted, take_noted
 from .candidates import none_better
+from .cells import column_of, is_sparse, mark_cells
 from .drawn_tests import try_random_test
 from .feature_order import (
     constant_bit,
@@ -96,6 +98,7 @@ from .given_sums import has_given, is_lacking, list_node_bins, total_classes, to
 from .late_thresholds import pack_codes
 from .medians import open_medians
 from .rates import open_unit, score_sums
+from .scan_cells import scan_sparse
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
 from .scan_medians import scan_levels_by_medians, scan_number_by_medians
@@ -132,9 +135,11 @@ def scan_numeric(
     n_codes = features[N_CODES, feature]
     if packed is not None:
         if node.is_packed:
+            if is_sparse(feature, rows.cells):
+                return scan_sparse(best, feature, node, rows, scratch, packed, scratch.classes, rows.cells)
             if is_flag(feature, rows):
                 return scan_packed_flag(best, feature, node, rows, scratch, scratch.classes)
-            codes, first, at = source_of(feature, lo, rows)
+            codes, first, at = source_of(feature, lo, hi, rows)
             lowest, highest = load_column(codes, first, first + hi - lo, at, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
@@ -143,13 +148,15 @@ def scan_numeric(
     if is_flag(feature, rows):
         n_bins = list_flag_bins(feature, node, rows, bins, totals)
     elif has_given(scratch.given) or (not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES)):
-        n_bins = list_node_bins(feature, n_codes, node, rows, scratch, scratch.given)
+        codes, at = column_of(feature, lo, hi, rows, rows.cells)
+        n_bins = list_node_bins(at, n_codes, node, CodedRows(codes, rows.addends), scratch, scratch.given)
     else:
         ordered = SortedKeys(
             rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
         )
         if not is_listed:
-            side = make_keys(rows.codes, lo, hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
+            codes, at = column_of(feature, lo, hi, rows, rows.cells)
+            side = make_keys(codes, lo, hi, at, SMALL_SHIFT, scratch.keys, scratch.counts)
             ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), hi - lo, rows.addends, lo)
         lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> SMALL_SHIFT
         if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> SMALL_SHIFT:
@@ -185,9 +192,11 @@ def scan_numeric_classes(
     """The same for three classes or more."""
     if packed is not None:
         if node.is_packed:
+            if is_sparse(feature, rows.cells):
+                return scan_sparse(best, feature, node, rows, scratch, packed, scratch.classes, rows.cells)
             if is_flag(feature, rows):
                 return scan_packed_flag(best, feature, node, rows, scratch, scratch.classes)
-            codes, first, at = source_of(feature, node.lo, rows)
+            codes, first, at = source_of(feature, node.lo, node.hi, rows)
             lowest, highest = load_column(codes, first, first + node.hi - node.lo, at, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 scratch.totals[N_MISSING] = 0
@@ -496,6 +505,7 @@ def search(
     best = NO_SCORE
     best_feature = np.int64(-1)
     find_varying(lo, hi, rows)
+    mark_cells(lo, hi, rows.ids, rows.cells)
     if hi - lo == 2 and settings.is_plain and not settings.is_random:
         best_feature = split_pair(slot, lo, draw_key, rows, features, settings.is_shuffled, frontier, scratch)
         if best_feature >= 0:

@@ -430,7 +430,9 @@ def open_few(
     few, totals = scratch.subtrees, scratch.totals
     hi = np.int64(n)
     none = np.int64(0)
-    picked = Rows(rows.codes, rows.words, few.addends, rows.ids, rows.lists, rows.ahead, rows.ahead_of, rows.varying)
+    picked = Rows(
+        rows.codes, rows.words, few.addends, rows.ids, rows.lists, rows.ahead, rows.ahead_of, rows.varying, rows.cells
+    )
     score, n_present, centre = sum_node(none, hi, picked, table, settings, scratch, scratch.classes, scratch.rates)
     list_members(n, n_present, few, scratch.classes)
     weight, total = totals[W_ALL], totals[S_ALL]

@@ -30,6 +30,7 @@ from ..common.rng import fold, fraction
 from ..common.structs import Candidate, ClassScratch, LevelScratch, OpenNode, RandomScratch, RowBits, Rows, Table
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
+from .cells import column_of
 from .flags import is_flag, load_flag
 
 NONE, ONE = np.uint64(0), np.uint64(1)
@@ -119,7 +120,8 @@ def load_few(
     """The same of any feature; a flag has both of its values in the node."""
     at = table.features[OFFSET, feature]
     if not is_flag(feature, rows):
-        return load_values(rows.codes, table.edges, lo, hi, n_steps, feature, at, random)
+        codes, column = column_of(feature, lo, hi, rows, rows.cells)
+        return load_values(codes, table.edges, lo, hi, n_steps, column, at, random)
     low, high = table.edges[LOW, at], table.edges[LOW, at + 1]
     load_flag(feature, lo, n_steps, hi, rows, random.column)
     for k in range(n_steps):

@@ -1,0 +1,172 @@
+"""Cells of columns that are almost always one value, see `table.cells`: those of a node, and a column filled with them.
+
+A sparse feature has no place in a row. What a node holds of it is found from its entries, by where their rows stand
+now (`Cells.place`), or in a node of few rows by looking the feature up in what each row has: both take time by the
+cells and not by the rows. Where a search must see every row, the usual code and the cells are written to a column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+
+from ..common.structs import Cells, Rows
+
+NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
+
+
+@inlined
+def is_sparse(feature: int, cells: Cells | None) -> bool:
+    """Whether the codes of a feature are cells; known at compile time where none are."""
+    if cells is None:
+        return False
+    return feature >= cells.first
+
+
+# --- The cells of a node --------------------------------------------------------------------------------------------
+
+
+@inlined
+def find_cell(which: int, row: int, cells: Cells) -> int:
+    """Where a row of the table has its cell of sparse feature number `which`; -1: it has the usual code."""
+    feature = cells.feature
+    low = cells.row_begin[row]
+    end = cells.row_begin[row + 1]
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(feature[middle]) < which:
+            low = middle + 1
+        else:
+            high = middle
+    if low < end and np.int64(feature[low]) == which:
+        return low
+    return np.int64(-1)
+
+
+@kernel
+def list_cells(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> int:
+    """List the cells of a feature in rows lo .. hi, `at` counted from lo and `found`; return how many there are."""
+    place, row, code, at, found = cells.place, cells.row, cells.code, cells.at, cells.found
+    which = feature - cells.first
+    begin, end = cells.begin[which], cells.begin[which + 1]
+    size = hi - lo
+    n = np.int64(0)
+    if size * cells.row_cost < end - begin:
+        for i in range(lo, hi):
+            e = find_cell(which, np.int64(ids[i]), cells)
+            if e >= 0:
+                at[n] = i - lo
+                found[n] = cells.row_code[e]
+                n += 1
+        return n
+    for e in range(np.uint64(begin), np.uint64(end)):
+        k = np.int64(place[np.uint64(row[e])]) - lo
+        at[np.uint64(n)] = k
+        found[np.uint64(n)] = np.int32(code[e])
+        n += np.int64((k >= 0) & (k < size))
+    return n
+
+
+@inlined
+def range_of_cells(feature: int, n_cells: int, n: int, cells: Cells) -> tuple[int, int]:
+    """The lowest and the highest code of n rows whose cells have been listed."""
+    found = cells.found
+    usual = np.int32(cells.usual[feature - cells.first])
+    if n_cells == n:
+        usual = found[0]
+    lowest = usual
+    highest = usual
+    for c in range(np.uint64(n_cells)):
+        lowest = min(lowest, found[c])
+        highest = max(highest, found[c])
+    return np.int64(lowest), np.int64(highest)
+
+
+@inlined
+def fill_column(feature: int, n_cells: int, n: int, cells: Cells, column: np.ndarray) -> None:
+    """Write the codes of n rows whose cells have been listed to column[0 ..]."""
+    at, found = cells.at, cells.found
+    usual = np.int32(cells.usual[feature - cells.first])
+    for k in range(np.uint64(n)):
+        column[k] = usual
+    for c in range(np.uint64(n_cells)):
+        column[np.uint64(at[c])] = found[c]
+
+
+# --- Whole columns, single codes ------------------------------------------------------------------------------------
+
+
+@kernel
+def fill_whole(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> None:
+    """Write the codes of rows lo .. hi to these rows of `whole`."""
+    whole, at, found = cells.whole, cells.at, cells.found
+    n_cells = list_cells(feature, lo, hi, ids, cells)
+    usual = cells.usual[feature - cells.first]
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        whole[i, 0] = usual
+    for c in range(n_cells):
+        whole[lo + np.int64(at[c]), 0] = np.uint16(found[c])
+
+
+@inlined
+def column_of(feature: int, lo: int, hi: int, rows: Rows, cells: Cells | None) -> tuple[np.ndarray, int]:
+    """Where the codes of a feature that is no flag are for rows lo .. hi: an array, and its column."""
+    if cells is None:
+        return rows.codes, np.int64(feature)
+    if feature < cells.first:
+        return rows.codes, np.int64(feature)
+    fill_whole(feature, lo, hi, rows.ids, cells)
+    return cells.whole, np.int64(0)
+
+
+@inlined
+def code_of_cell(i: int, feature: int, ids: np.ndarray, cells: Cells | None) -> int:
+    """The code of one row."""
+    if cells is None:
+        return np.int64(0)
+    which = feature - cells.first
+    e = find_cell(which, np.int64(ids[i]), cells)
+    return np.int64(cells.row_code[e]) if e >= 0 else np.int64(cells.usual[which])
+
+
+# --- Which features may vary ----------------------------------------------------------------------------------------
+
+
+@inlined
+def mark_cells(lo: int, hi: int, ids: np.ndarray, cells: Cells | None) -> None:
+    """Mark the features of which rows lo .. hi have cells, or all where these are many rows: others do not vary."""
+    if cells is None:
+        return
+    marks, feature, row_begin = cells.marks, cells.feature, cells.row_begin
+    is_large = hi - lo > cells.most_marked
+    for w in range(np.uint64(len(marks))):
+        marks[w] = ~NONE if is_large else NONE
+    if is_large:
+        return
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        row = np.uint64(ids[i])
+        for e in range(np.uint64(row_begin[row]), np.uint64(row_begin[row + ONE])):
+            which = np.uint64(feature[e])
+            marks[which >> SIX] |= ONE << (which & LAST_BIT)
+
+
+@inlined
+def is_unmarked(feature: int, cells: Cells | None) -> bool:
+    """Whether a sparse feature has no cell in the node at hand, as far as that is known."""
+    if cells is None:
+        return False
+    which = np.uint64(feature - cells.first)
+    return (cells.marks[which >> SIX] >> (which & LAST_BIT)) & ONE == NONE
+
+
+# --- Rows that move -------------------------------------------------------------------------------------------------
+
+
+@inlined
+def note_place(i: np.uint64, ids: np.ndarray, cells: Cells | None) -> None:
+    """Note that a row of the table stands at i now."""
+    if cells is None:
+        return
+    cells.place[np.uint64(ids[i])] = i

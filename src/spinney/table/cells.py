@@ -1,0 +1,100 @@
+"""Cells: columns that are almost always one value, as counts of words are, have no place in the rows of a forest.
+
+    codes of a, b, c        b is sparse: 3 is its usual code      row     cells of b
+    7 3 | 1                                                       [7 1]   row 2: 5
+    5 3 | 2                                                       [5 2]
+    6 5 | 2                                                       [6 2]
+
+What a forest reads and moves of a row is memory: a row of 3,000 counts takes 6 kB, and that of the few which are not
+the usual one some 40 bytes. The cells are kept by column, for the search, and by row, for nodes of few rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import CODE, IS_CATEGORICAL, N_CODES, ROW
+from spinney.table.coding import Codes
+
+LEAST_SPARSE = 100  # features that rows are to be rid of: they are shorter by 200 bytes then
+USUAL_SHARE = 20  # of so many rows, all but one at least have the usual code
+SAMPLED_ROWS = 255  # that tell which code may be the usual one: the middle one of them is what more than half have
+BLOCK_CODES = 1 << 22  # that are compared together
+
+
+class SparseColumns(NamedTuple):
+    """The cells of a table; sparse features are numbered from 0, in the order of the table."""
+
+    features: NDArray[np.int64]  # (n_sparse,): which features of the table they are
+    usual: NDArray[np.uint16]  # (n_sparse,)
+    begin: NDArray[np.int64]  # (n_sparse + 1,): where the cells of each begin, in the next two
+    row: NDArray[np.int32]  # (n_cells,), ascending in a column
+    code: NDArray[np.uint16]  # (n_cells,)
+    row_begin: NDArray[np.int64]  # (n_rows + 1,): where the cells of each row begin, in the next two
+    feature: NDArray[np.int32]  # (n_cells,): the number of the sparse feature, ascending in a row
+    row_code: NDArray[np.uint16]  # (n_cells,)
+
+
+def guess_usual(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """Features that may be sparse, and the code that is usual then: numbers that miss nothing, of three values or more.
+
+    Two values are a bit of a row, which is less than cells are.
+    """
+    features = codes.features
+    may_be = np.flatnonzero((features[IS_CATEGORICAL] == 0) & (features[N_CODES] > 2) & ~codes.has_missing)
+    n_rows = len(codes.rows)
+    sampled = codes.rows[np.linspace(0, n_rows - 1, min(n_rows, SAMPLED_ROWS)).astype(np.int64)].take(may_be, axis=1)
+    usual = np.sort(sampled, axis=0)[len(sampled) // 2]
+    is_usual = np.count_nonzero(sampled == usual, axis=0) * (USUAL_SHARE // 2) >= len(sampled) * (USUAL_SHARE // 2 - 1)
+    return may_be[is_usual], usual[is_usual]
+
+
+def find_cells(codes: Codes) -> SparseColumns | None:
+    """Cells of columns with the usual code in all but one of USUAL_SHARE rows; None where there are few of these."""
+    if codes.n_features < LEAST_SPARSE:
+        return None
+    features, usual = guess_usual(codes)
+    if len(features) < LEAST_SPARSE:
+        return None
+    rows, columns, found = list_unusual(codes.rows, features, usual)
+    counts = np.bincount(columns, minlength=len(features))
+    is_sparse = counts * USUAL_SHARE <= len(codes.rows)
+    if np.count_nonzero(is_sparse) < LEAST_SPARSE:
+        return None
+    if not is_sparse.all():
+        keep = is_sparse[columns]
+        rows, columns, found = rows[keep], (np.cumsum(is_sparse) - 1)[columns[keep]], found[keep]
+    narrow = columns.astype(CODE) if len(features) <= np.iinfo(CODE).max else columns  # sorted by digits
+    by_column = np.argsort(narrow, kind="stable")
+    return SparseColumns(
+        features=features[is_sparse],
+        usual=usual[is_sparse],
+        begin=np.append(0, np.cumsum(counts[is_sparse])),
+        row=rows[by_column],
+        code=found[by_column],
+        row_begin=np.append(0, np.cumsum(np.bincount(rows, minlength=len(codes.rows)))),
+        feature=columns.astype(np.int32),
+        row_code=found,
+    )
+
+
+def list_unusual(
+    rows: NDArray[np.uint16], features: NDArray[np.int64], usual: NDArray[np.uint16]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint16]]:
+    """Row, place among `features` and code of every cell, row by row."""
+    n_columns = len(features)
+    is_all = n_columns == rows.shape[1]
+    at_once = max(BLOCK_CODES // n_columns, 1)
+    numbers, columns, found = [np.empty(0, ROW)], [np.empty(0, np.int64)], [np.empty(0, CODE)]
+    for begin in range(0, len(rows), at_once):
+        block = rows[begin : begin + at_once]
+        if not is_all:
+            block = block.take(features, axis=1)
+        at = np.flatnonzero(block != usual)
+        numbers.append((begin + at // n_columns).astype(ROW))
+        columns.append(at % n_columns)
+        found.append(block.reshape(-1)[at])
+    return np.concatenate(numbers), np.concatenate(columns), np.concatenate(found)
