@@ -28,8 +28,8 @@ def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that later fits and predictions do not wait for the compiler.
 
     Useful when an image is built, or once before many worker processes start. Takes three to five minutes the first
-    time on a machine and a few seconds after that. Fits from disk or on a cluster, medians and several outputs
-    compile what they need besides when they are first asked for.
+    time on a machine and a few seconds after that. Fits from disk or on a cluster, medians, several outputs and
+    forests of a hundred columns that are almost always one value compile what they need besides when first asked for.
 
     Examples
     --------

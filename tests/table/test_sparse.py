@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from spinney._jit import kernels
+from spinney.table import coding
 from spinney.table.binning import bin_table
 from spinney.table.coding import code_table
 from spinney.table.columns import match_names, open_columns
@@ -199,6 +200,16 @@ def test_codes_and_bins_of_the_table_in_full(share, max_codes):
         )
         most = None if max_codes == 65_535 else max_codes
         assert_same_parts(bin_table(stored, weights, most, k, kept), bin_table(full, weights, most, k, kept))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2])
+def test_cells_are_written_alone_or_side_by_side(share, monkeypatch):
+    X = make_columns(500, share, seed=1)
+    stored, full = read_columns(sparse.csr_array(X), [6]), read_columns(X, [6])
+    assert stored.stored is not None
+    for few_cells in (0, 1 << 40):
+        monkeypatch.setattr(coding, "FEW_CELLS", few_cells)
+        assert_same_parts(*(code_table(table, np.ones(1, np.int64), 65_535, kernels(0.0)) for table in (stored, full)))
 
 
 def assert_same_parts(one, other):
