@@ -216,7 +216,7 @@ class Growth(Driven):
         self.lists = self.make_lists()
         is_read = self.settings.is_packed or self.params.has_random_tests or self.target.family == CLASSES
         self.ahead = make_ahead(codes.rows, self.packing, self.n_held, self.settings, is_read=is_read)
-        self.cells = make_cells(self.packing, len(self.target.truth), self.n_held, self.settings.n_try)
+        self.cells = make_cells(self.packing, self.n_held, self.settings.n_try)
         self.scratch = self.make_scratch(self.n_held)
         self.variant = tuple(struct is None for struct in self.scratch)
 

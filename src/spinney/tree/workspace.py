@@ -268,12 +268,12 @@ def make_ahead(
     return np.empty(shape, CODE), np.full(packing.n_coded, -1, np.int64), np.zeros(n_words, np.uint64)
 
 
-def make_cells(packing: Packing, n_table: int, n_held: int, n_try: int) -> Cells | None:
+def make_cells(packing: Packing, n_held: int, n_try: int) -> Cells | None:
     """Cells of sparse features, and memory for what a tree of up to n_held rows notes of them; None: there are none."""
     sparse = packing.sparse
     if sparse is None:
         return None
-    n_sparse, n_cells = len(sparse.features), len(sparse.row)
+    n_sparse, n_cells, n_table = len(sparse.features), len(sparse.row), len(sparse.row_begin) - 1
     by_row, by_column = n_cells // n_table, n_cells // n_sparse
     at, found, addends = np.empty((3, n_held + 1), np.int32)
     return Cells(
