@@ -18,6 +18,7 @@
 | `column_workers.py` | threads that share the columns |
 | `binning.py` | bins of codes in bytes: what boosting grows on |
 | `bundles.py` | features that share a byte |
+| `stored_bundles.py` | the same of a sparse table, written from the cells that are stored |
 | `fixed_point.py` | targets and weights as integers |
 | `row_sums.py` | float sums over rows, by blocks of the table |
 | `shared_columns.py` | columns read once for several models |
