@@ -113,9 +113,7 @@ class CartGrower:
         is_short &= table.n_rows * table.schema.n_features >= LEAST_SHORT
         rows = code_rows(table, weight, self.max_bins, VISIT_SECONDS, is_short=is_short)
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
-        target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, params)
-        if is_searched and target.outputs is None and self.classes is not None:
-            target = target._replace(truth=np.zeros(1))  # searches of classes look at sums alone
+        target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, params, has_truth=not is_searched)
         legend = make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion)
         growth = Growth(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
         del rows, target  # the tree lets its codes go when it is grown
@@ -268,13 +266,21 @@ def take_rows(y: NDArray[Any], keep: NDArray[np.bool_] | None) -> NDArray[Any]:
 
 
 def fix_target(
-    y: NDArray[Any], rows: CodedRows, classes: tuple[Any, ...] | None, params: GrowParams | TextbookParams
+    y: NDArray[Any],
+    rows: CodedRows,
+    classes: tuple[Any, ...] | None,
+    params: GrowParams | TextbookParams,
+    *,
+    has_truth: bool = True,
 ) -> Target:
-    """The target of coded rows in fixed point, as the criterion wants it."""
+    """The target of coded rows in fixed point, as the criterion wants it.
+
+    has_truth: whether codes of classes are wanted beside their sums, which are all that searches look at.
+    """
     if classes is not None and y.ndim == 2:
         return label_target(y, count_labels(classes), rows.weights)
     if classes is not None:
-        return class_target(y, len(classes), rows.weights)
+        return class_target(y, len(classes), rows.weights, has_truth=has_truth)
     if y.ndim == 2:
         return output_target(y, rows.weights)
     least_std = params.min_target_std if isinstance(params, GrowParams) else 0.0

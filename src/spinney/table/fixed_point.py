@@ -230,9 +230,12 @@ def weigh(x: NDArray[np.float64], bits: int, weights: Weights) -> NDArray[np.int
     return quantise(x * np.ldexp(weights.values.astype(np.float64), -weights.bits), bits)
 
 
-def class_target(y: NDArray[np.int64], n_classes: int, weights: Weights) -> Target:
-    """Target of class codes 0 .. n_classes - 1; two classes (or one) are summed as the weight of class 1."""
-    truth = y.astype(np.float64)
+def class_target(y: NDArray[np.int64], n_classes: int, weights: Weights, *, has_truth: bool = True) -> Target:
+    """Target of class codes 0 .. n_classes - 1; two classes (or one) are summed as the weight of class 1.
+
+    has_truth: whether the codes are wanted beside the sums; memory of 8 bytes a row is not taken for them else.
+    """
+    truth = y.astype(np.float64) if has_truth else np.zeros(1)
     nothing = np.zeros(1, SUM)
     if n_classes > 2:
         return Target(CLASSES, y.astype(SUM), nothing, truth, n_classes)
