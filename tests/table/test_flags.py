@@ -103,11 +103,11 @@ def test_trees_are_those_of_codes(estimator, n_classes, params, weighs, monkeypa
         return estimator(n_estimators=4, random_state=3, **params).fit(X, y, sample_weight=weight)
 
     made, pack = [], forest.pack_flags
-    monkeypatch.setattr(forest, "pack_flags", lambda codes: made.append(pack(codes)) or made[-1])
+    monkeypatch.setattr(forest, "pack_flags", lambda *given: made.append(pack(*given)) or made[-1])
     packed = fit()  # of columns of many values two bins are no flag
     if params.get("criterion") != "absolute_error":
         assert [packing.n_coded for _, packing in made] == [16]
-    monkeypatch.setattr(forest, "pack_flags", lambda codes: (codes.rows, whole_codes(codes.n_features)))
+    monkeypatch.setattr(forest, "pack_flags", lambda codes, _: (codes.rows, whole_codes(codes.n_features)))
     plain = fit()
     for mine, theirs in zip(packed.forest_, plain.forest_, strict=True):
         for name in ("test", "first_child", "threshold", "subsets", "n_rows", "weight", "impurity", "distributions"):

@@ -85,8 +85,7 @@ class Plan:
         has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
         if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= len(self.codes.rows):
             is_lanes = params.has_random_tests and n_features <= SUBTREE_FEATURES  # whose small subtrees read rows
-            sparse = None if is_lanes else find_cells(self.codes)
-            return pack_flags(self.codes) if sparse is None else pack_flags(self.codes, sparse)
+            return pack_flags(self.codes, None if is_lanes else find_cells(self.codes))
         return self.codes.rows, whole_codes(n_features)
 
 
