@@ -28,8 +28,9 @@ def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that later fits and predictions do not wait for the compiler.
 
     Useful when an image is built, or once before many worker processes start. Takes three to five minutes the first
-    time on a machine and a few seconds after that. Fits from disk or on a cluster, medians, several outputs and
-    forests of a hundred columns that are almost always one value compile what they need besides when first asked for.
+    time on a machine and a few seconds after that. Fits from disk or on a cluster, boosting of 262,144 rows and more,
+    and forests of a hundred columns that are almost always one value compile what they need besides when first asked
+    for.
 
     Examples
     --------
@@ -48,12 +49,15 @@ def warmup() -> None:
     X = np.arange(20.0).reshape(10, 2) % 7
     y = np.arange(10) % 3
     holes = np.where(X > 5.0, np.nan, X)
+    spread = np.arange(200.0).reshape(-1, 1)  # more codes than a table of classes by codes holds
     # A kernel is compiled per combination of argument types. Those of growing differ by the family of the
     # target, by whether there are categories and by the kind of search, those of routing by the type of the values.
     for categorical in (None, [0]):
         for classifier, regressor in ((CARTClassifier, CARTRegressor), (ExtraTreesClassifier, ExtraTreesRegressor)):
             classifier(categorical_features=categorical).fit(X, y).predict(X)
             regressor(categorical_features=categorical).fit(X, y).predict(X)
+        ExtraTreesClassifier(categorical_features=categorical).fit(X, y % 2)
+        CARTClassifier(categorical_features=categorical).fit(np.tile(spread, (1, 2)), spread[:, 0] % 3)  # sorted lists
         for model in (CARTClassifier, CARTRegressor):  # surrogates, and the gain ratio
             more = model(missing="surrogate", categorical_features=categorical).fit(X, y)
             for values in (holes, holes.astype(np.float32)):
@@ -110,11 +114,11 @@ def _grow_bags(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
 
 
 def _code_and_rank() -> None:
-    """Compile what takes a table of some size: coding by counting, thresholds by short edges, rows that go by ranks."""
+    """Compile what takes a table of some size: coding by counting, thresholds by short edges, bags, rows by ranks."""
     import numpy as np
 
     from spinney import _jit
-    from spinney.estimators.random_forest import RandomForestRegressor
+    from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
     from spinney.table.coding import FEW_ROWS, code_table
     from spinney.table.ingest import read_columns
 
@@ -122,6 +126,8 @@ def _code_and_rank() -> None:
     for dtype in (np.float64, np.float32, np.int64):  # read row by row, and the last one column by column
         code_table(read_columns(np.ones((FEW_ROWS + 1, 2), dtype)), np.ones(1, np.int64), 3, k)
     k.tree.late_thresholds.place_feature(0, 0, one, one + 0.0, one[0], one[0] + 0.0)
+    long = np.arange(FEW_ROWS + 1.0).reshape(-1, 1) % 300
+    RandomForestClassifier(n_estimators=1, random_state=0).fit(long, long[:, 0] % 3)
     steps = np.random.default_rng(0).random((600, 2))  # trees of more than 256 leaves, which ranks are worth for
     forest = RandomForestRegressor(n_estimators=8, random_state=0).fit(steps, steps[:, 0])
     for values in (np.tile(steps, (4, 1)), np.tile(steps, (4, 1)).astype(np.float32)):

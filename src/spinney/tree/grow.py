@@ -165,7 +165,8 @@ class Growth(Driven):
         if like is None:
             packing = None if bag is None else bag.packing
             self.packing = whole_codes(codes.n_features) if packing is None else packing
-            self.features = np.vstack([codes.features, np.arange(codes.n_features)])[:, self.packing.number]
+            numbered = np.vstack([codes.features, np.arange(codes.n_features)])
+            self.features = numbered.take(self.packing.number, axis=1)  # C order: F would be another type of one column
             is_numeric = self.features[IS_CATEGORICAL] == 0
             self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
             self.features[IS_LISTED, self.packing.n_coded :] = 0
