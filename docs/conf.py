@@ -85,6 +85,14 @@ def leave_out_foreign_members(
     return True if home.startswith("sklearn") or name.endswith("_request") else None
 
 
+def leave_out_tables_of_files(
+    _app: Sphinx, what: str, _name: str, _value: object, _o: object, lines: list[str]
+) -> None:
+    """Leave out the table of its files at a folder's head: Markdown, and for who reads the source."""
+    if what == "module":
+        lines[:] = [line for line in lines if not line.startswith("|")]
+
+
 def link_files_beside_docs(_app: Sphinx, page: str, source: list[str]) -> None:
     """Turn links to files beside docs/ into links to their pages."""
     up = "../" * page.count("/")
@@ -118,5 +126,6 @@ def setup(app: Sphinx) -> None:
     """Add the steps above."""
     app.connect("builder-inited", write_api_pages)
     app.connect("autodoc-skip-member", leave_out_foreign_members)
+    app.connect("autodoc-process-docstring", leave_out_tables_of_files)
     app.connect("source-read", link_files_beside_docs)
     app.add_transform(LinkPublicNames)
