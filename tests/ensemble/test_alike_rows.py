@@ -168,6 +168,17 @@ def test_models_are_those_of_all_rows(monkeypatch, name, n_classes):
     assert not joined[-1]
 
 
+@compiled_only
+def test_trees_of_all_classes_count_every_row(monkeypatch):
+    X, y = draw_rows(6000, has_missing=False, has_levels=False)
+    params = {"n_estimators": 2, "max_leaf_nodes": 31, "min_samples_leaf": 150, "subsample": 1.0, "random_state": 0}
+    model = GradientBoostingClassifier(**params, multi_strategy="one_tree")
+    forest = model.fit(X, y)._fitted.forest
+    assert forest.n_rows[0] == len(y)
+    monkeypatch.setattr(base_boosting, "join_alike", lambda rows, *_: rows)
+    assert bits_of(model, X) == bits_of(model.fit(X, y), X)
+
+
 def test_sums_in_doubt_are_those_of_all_rows():
     alike = AlikeRows(np.array([0, 1, 0], np.int32), np.array([0, 1], np.int32), np.array([2, 1]))
     assert alike.total(np.array([0.1, 0.7]), _jit.interpreted()) == math.fsum([0.1 + 0.7 + 0.1])

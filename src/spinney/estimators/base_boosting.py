@@ -349,7 +349,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
-        rows = join_alike(BoostedRows(bins, y, weight, raw), data.loss, params, effort.kernels)
+        rows = BoostedRows(bins, y, weight, raw)
+        if not has_vectors:  # whose branches count rows as they stand
+            rows = join_alike(rows, data.loss, params, effort.kernels)
         n_summed = len(np.unique(bins.place))  # some share a byte
         return (VectorBoosting if has_vectors else Boosting)(
             rows,
