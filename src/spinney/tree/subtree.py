@@ -148,7 +148,7 @@ def keep_surrogates(surrogates: Surrogates, rest: Remainder) -> Surrogates:
     begin, end = (surrogates.first[rest.old + step].astype(np.int64) for step in (0, 1))
     first, entries = keep_ranges(begin, np.where(rest.is_leaf, 0, end - begin))
     return Surrogates(
-        first,
+        first.astype(np.int32),
         surrogates.test[entries],
         surrogates.threshold[entries],
         surrogates.agree[entries],
@@ -157,11 +157,11 @@ def keep_surrogates(surrogates: Surrogates, rest: Remainder) -> Surrogates:
     )
 
 
-def keep_ranges(begin: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def keep_ranges(begin: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ranges of a side array laid end to end: where each now begins (and the last ends), and the entries that stay."""
     end = np.cumsum(size)
     entries = np.arange(int(end[-1])) + np.repeat(begin - (end - size), size)
-    return np.concatenate([[0], end]).astype(np.int32), entries
+    return np.concatenate([[0], end]), entries
 
 
 def cut_nodes(tree: Tree, nodes: list[int] | NDArray[np.int64]) -> Tree:
