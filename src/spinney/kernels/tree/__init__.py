@@ -47,6 +47,7 @@ Files
   sorted_lists       rows of a subtree in the order of each feature
   partition          rows of a node moved to its branches
   branch_sums        what branches of two classes add up to
+  new_nodes          nodes that are leaves until they are split
   settled_levels     where levels go that no row of a node has
   late_thresholds    thresholds of a tree whose nodes are all made
   surrogates         tests for rows whose value is missing

@@ -24,7 +24,6 @@ from spinney._types import (
     CONTROL_ROWS,
     IS_BINNED,
     IS_CATEGORICAL,
-    LEAF,
     LOW,
     N_CODES,
     N_LEAVES,
@@ -57,6 +56,7 @@ from ..common.ties import NO_SCORE, bar_above, certain
 from .drawn_tests import spare_bins
 from .feature_order import constant_bit, draw_feature, restore_order
 from .flags import is_flag, place_of_bit, word_of
+from .new_nodes import append_leaf
 from .random_tests import draw_threshold
 from .search import CHILD_KEYS, DRAWS, TESTS
 from .small_subtrees import OPEN_DEPTH, OPEN_KEY, OPEN_NODE
@@ -527,17 +527,11 @@ def finish_bits(
         middle = begin + part_places(begin, n, chosen.left, order, moves)
         state[N_LEAVES] += 1
         for b in range(2):
-            child = state[N_NODES]
-            state[N_NODES] = child + 1
             first = begin if b == 0 else middle
             end = middle if b == 0 else begin + n
             part = chosen.left if b == 0 else here & ~chosen.left
             size = np.int64(end - first)
-            nodes.test[child] = LEAF
-            nodes.first_child[child] = 0
-            nodes.begin[child] = lo + np.int64(first)
-            nodes.n_rows[child] = size
-            nodes.cut_value[child] = 0.0
+            child = append_leaf(lo + np.int64(first), size, nodes, state)
             if depth >= settings.max_depth or size < max(settings.min_samples_split, 2):
                 continue
             if part & ~bits.members[bits.targets[order[first]]] == NONE:

@@ -21,7 +21,6 @@ from spinney._types import (
     CONTROL_ROWS,
     CONTROL_STOP,
     DONE,
-    LEAF,
     LIST_HI,
     LIST_LO,
     MONOTONE,
@@ -62,6 +61,7 @@ from .bit_subtrees import grow_bits
 from .branch_sums import is_noted, note_root, sum_branches
 from .late_thresholds import place_thresholds
 from .medians import branch_value
+from .new_nodes import append_leaf
 from .partition import partition
 from .search import CHILD_KEYS, search
 from .settled_levels import IS_PLAIN, settle_subset
@@ -226,13 +226,7 @@ def add_node(
     hi = children.end[child]
     lower = children.lower[child]
     upper = children.upper[child]
-    node = state[N_NODES]
-    state[N_NODES] = node + 1
-    nodes.test[node] = LEAF
-    nodes.first_child[node] = 0
-    nodes.begin[node] = lo
-    nodes.n_rows[node] = hi - lo
-    nodes.cut_value[node] = 0.0
+    node = append_leaf(lo, hi - lo, nodes, state)
     if settings.has_monotone:
         nodes.lower[node] = lower
         nodes.upper[node] = upper

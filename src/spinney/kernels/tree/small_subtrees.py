@@ -24,7 +24,6 @@ from spinney._types import (
     ALL,
     CONTROL_ROWS,
     IS_BINNED,
-    LEAF,
     LOW,
     MISSING_CODE,
     N_LEAVES,
@@ -59,6 +58,7 @@ from ..common.structs import (
 from ..common.ties import NO_SCORE, bar_above, certain
 from .drawn_tests import spare_bins
 from .feature_order import draw_feature, restore_order
+from .new_nodes import append_leaf
 from .random_tests import draw_threshold
 from .search import CHILD_KEYS, DRAWS, TESTS, sum_node
 from .small_tests import draw_value, score_left_sums, score_squares
@@ -567,16 +567,10 @@ def finish_subtree(
         middle = begin + part_rows(begin, n, chosen.side, few.order, moves)
         state[N_LEAVES] += 1
         for b in range(2):
-            child = state[N_NODES]
-            state[N_NODES] = child + 1
             first = begin if b == 0 else middle
             end = middle if b == 0 else begin + n
             size = np.int64(end - first)
-            nodes.test[child] = LEAF
-            nodes.first_child[child] = 0
-            nodes.begin[child] = lo + np.int64(first)
-            nodes.n_rows[child] = size
-            nodes.cut_value[child] = 0.0
+            child = append_leaf(lo + np.int64(first), size, nodes, state)
             if depth >= settings.max_depth or size < max(settings.min_samples_split, 2):
                 continue
             if is_pure(np.uint64(lo), first, end, rows, table.truth, settings, few.order):

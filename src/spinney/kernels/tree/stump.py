@@ -23,7 +23,6 @@ from spinney._types import (
     BIN_SUM,
     BIN_WEIGHT,
     GINI,
-    LEAF,
     LEFT,
     MISSING,
     N_MISSING,
@@ -62,6 +61,7 @@ from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, bar_above, certain
 from .candidates import none_better
+from .new_nodes import write_leaf
 from .scan_classes import power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 
@@ -407,11 +407,7 @@ def move_rows(order: Order, feature: int, first: int, end: int, to: int, targets
 @inlined
 def add_leaf(nodes: Nodes, node: int, begin: int, end: int) -> None:
     """Write a leaf with rows begin .. end."""
-    nodes.test[node] = LEAF
-    nodes.first_child[node] = 0
-    nodes.begin[node] = begin
-    nodes.n_rows[node] = end - begin
-    nodes.cut_value[node] = 0.0
+    write_leaf(node, begin, end - begin, nodes)
     nodes.score[node] = 0.0
     nodes.lower[node] = -np.inf
     nodes.upper[node] = np.inf
