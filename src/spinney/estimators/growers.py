@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from spinney.tree.pruning_report import PruningReport
 
 MAX_TRACED = 1000  # nodes of a trace
-LEAST_SHORT = (
-    1 << 22
-)  # cells of a float32 table whose codes have edges of that type: a fit of less holds less than 60 MB
+# cells of a float32 table whose codes have edges of that type: a fit of less holds less than 60 MB
+LEAST_SHORT = 1 << 22
 
 MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 MISSING_NAMES = {code: name for name, code in MISSING.items()}

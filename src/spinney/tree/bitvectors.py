@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from spinney.tree.forest import Forest
 
 MOST_LEAVES = 256  # of a tree: a walk then takes 29 ns, the tests 22, and each more leaf adds to them
-MOST_SUBSET_LEAVES = (
-    512  # the same with subsets, which no steps by rank can ask: a walk takes 54 ns, the tests of 586 55
-)
+# the same with subsets, which no steps by rank can ask: a walk takes 54 ns, the tests of 586 leaves 55
+MOST_SUBSET_LEAVES = 512
 MOST_LINEAR_LEAVES = 2048  # LightGBM's ask first whether values are missing, where the tests of rows that miss none end
 MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is above all of them
 MOST_COLUMNS = 65_535

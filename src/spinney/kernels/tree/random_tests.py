@@ -303,9 +303,8 @@ def judge_squares(
     n = np.uint64(node.hi - node.lo)
     n_fours = n & ~THREE
     is_unit = len(addends) == 1
-    for k in range(
-        NONE, n_fours, FOUR
-    ):  # four sums in turns: where many rows are of one class, each waits for the last
+    # four sums in turns: where many rows are of one class, each addition waits for the one before
+    for k in range(NONE, n_fours, FOUR):
         i = first + k
         v = np.int64(1) if is_unit else addends[WEIGHT, i]
         w = np.int64(1) if is_unit else addends[WEIGHT, i + ONE]
