@@ -349,16 +349,14 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
-        rows = BoostedRows(bins, y, weight, raw)
-        if not has_vectors:  # whose branches count rows as they stand
-            rows = join_alike(rows, data.loss, params, effort.kernels)
-        n_summed = len(np.unique(bins.place))  # some share a byte
+        rows = BoostedRows(bins, y, weight, raw)  # which trees of all classes count as they stand
+        rows = rows if has_vectors else join_alike(rows, data.loss, params, effort.kernels)
         return (VectorBoosting if has_vectors else Boosting)(
             rows,
             data.loss,
             params,
             effort.kernels,
-            limit_workers(n_workers, self.n_jobs, len(rows.y), n_summed, n_trees),
+            limit_workers(n_workers, self.n_jobs, len(rows.y), len(np.unique(bins.place)), n_trees),  # bytes are shared
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
