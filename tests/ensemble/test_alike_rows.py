@@ -80,6 +80,9 @@ def test_alike_rows_are_looked_for_where_a_sample_has_some(monkeypatch):
     np.testing.assert_array_equal(rows[found.first][found.numbers], rows)
     np.testing.assert_array_equal(y[found.first][found.numbers], y)
     assert find_alike(bins_of(rows[:4000]), y[:4000], kernels) is None  # too few rows
+    alone = np.ones_like(rows)
+    assert len(find_alike(bins_of(alone), y, kernels).first) == 2
+    assert find_alike(bins_of(alone), np.ones(5000), kernels) is None  # its one weight would be that of all rows
     rows[:, 1:3] = np.arange(5000, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
     assert find_alike(bins_of(rows), y, kernels) is None  # all differ
     rows[::2] = 0  # those of the sample alone are alike

@@ -667,3 +667,32 @@ def test_without_stderr_nothing_is_announced(monkeypatch):
     monkeypatch.setattr(store, "_announcement", store.threading.Lock())
     monkeypatch.setattr(sys, "stderr", None)
     store._announce(None)
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to one process only")
+@pytest.mark.parametrize("module", ["numba.core.typeconv", "numba.core.datamodel", "spinney.kernels.caller"])
+def test_fault_120_an_interrupted_load_of_numba_is_ended_all_the_same(copy, module):
+    """Half a package that is imported anew lacks what its modules were before: nothing would be compiled any more."""
+    interrupted = f"""
+    import os, signal, time
+
+    class Interrupter:
+        def find_spec(self, name, path=None, target=None):
+            if name == {module!r}:
+                sys.meta_path.remove(self)
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.05)  # by when the main thread has heard of it
+
+    sys.meta_path.insert(0, Interrupter())
+    try:
+        _jit.load_compiled()
+        print("loaded")
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(call(_jit.load_compiled()))
+    """
+    out, _ = run(copy, interrupted)
+    assert out.splitlines() == ["interrupted", expected()]

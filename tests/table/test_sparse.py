@@ -170,6 +170,46 @@ def test_what_is_refused():
         encode(sparse.csr_array(np.eye(2)), read_columns(np.eye(3)).schema)
 
 
+def damage(packed, **parts):
+    """A copy some parts of which are replaced behind the back of scipy's checks."""
+    broken = packed.copy()
+    for name, part in parts.items():
+        setattr(broken, name, part)
+    return broken
+
+
+def test_cells_outside_of_the_table():
+    """Scipy would follow them: to other memory, to other rows, or to the end of the process."""
+    by_row = sparse.csr_array(np.arange(1.0, 13.0).reshape(4, 3))
+    far, before = by_row.indices.copy(), by_row.indices.copy()
+    far[5], before[5] = 70_000, -1
+    short = by_row.indptr.copy()
+    short[2] = 1
+    lists = by_row.tolil().rows.copy()
+    lists[0] = [0, 1, 9]
+    for packed, wanted in (
+        (damage(by_row, indices=far), "format 'csr': a cell stands in column 70000, and there are 0 to 2"),
+        (damage(by_row, indices=before, has_canonical_format=True), "a cell stands in column -1"),
+        (damage(by_row, indptr=by_row.indptr + 1), "indptr is not 5 ascending numbers from 0 to at most 12"),
+        (damage(by_row, indptr=short[::-1].copy()), "indptr is not 5 ascending"),
+        (damage(by_row, indptr=np.append(by_row.indptr[:-1], 99)), "indptr is not 5 ascending"),
+        (damage(by_row, indptr=by_row.indptr[:3]), "indptr is not 5 ascending"),
+        (damage(by_row, data=by_row.data[:7]), "numbers from 0 to at most 7"),
+        (damage(by_row.tocsc(), indices=np.full(12, 4)), "format 'csc': a cell stands in row 4, and there are 0 to 3"),
+        (
+            damage(sparse.bsr_array(by_row, blocksize=(2, 3)), indices=np.array([0, 1])),
+            "'bsr': a cell stands in column 1",
+        ),
+        (damage(by_row.tocoo(), coords=(np.full(12, 4), np.zeros(12, int))), "format 'coo': a cell stands in row 4"),
+        (damage(by_row.tolil(), rows=lists), "format 'csr': a cell stands in column 9"),
+        (damage(by_row.tocoo(), data=np.ones(3)), "its coordinates and its data differ in length"),
+    ):
+        with pytest.raises(ValueError, match=f"X is a damaged sparse table.*{wanted}.*Build it anew"):
+            read_columns(packed)
+    longer = damage(by_row, indices=np.append(by_row.indices, 99), data=np.append(by_row.data, 1e9))  # not pruned yet
+    np.testing.assert_array_equal(read_columns(longer).block(0, 3), by_row.toarray().T)
+
+
 # --- codes ----------------------------------------------------------------------------------------------------------
 
 

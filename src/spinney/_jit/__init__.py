@@ -8,6 +8,7 @@
 | `process.py` | what this process has loaded and spent |
 | `same_types.py` | doors whose arguments have the same types call after call |
 | `twin.py` | the kernels interpreted, and handles to either |
+| `whole.py` | work that Ctrl-C must not cut in two |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
 | `compile_less.py` | what of that pipeline kernels do without |
 | `numba_names.py` | the private names of Numba that all this relies on |

@@ -74,7 +74,8 @@ def find_alike(bins: Bins, y: Floats, kernels: Any) -> AlikeRows | None:
     numbers, first, times = np.empty(n_rows, np.int32), np.empty(most, np.int32), np.empty(most, np.int64)
     words = bins.rows.reshape(-1).view(np.uint64)
     n = kernels.data.alike_rows.number_alike(words, bins.rows.shape[1] // 8, y, places, numbers, first, times)
-    return None if n < 0 else AlikeRows(numbers, first[:n].copy(), times[:n].copy())
+    # a weight of one row would be taken for that of all rows
+    return None if n < 2 else AlikeRows(numbers, first[:n].copy(), times[:n].copy())
 
 
 def join_alike(rows: BoostedRows, loss: Loss, params: BoostParams, kernels: Any) -> BoostedRows:

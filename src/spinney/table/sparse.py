@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CELLS_AT_ONCE = 1 << 22  # of a block of rows: 32 MB
 FLOAT32 = np.dtype(np.float32)
+_REBUILD = "Build it anew from its cells, for example by scipy.sparse.coo_array((data, (rows, columns)), shape=shape)."
 
 
 def is_sparse(X: Any) -> bool:
@@ -186,7 +187,36 @@ def open_matrix(X: Any) -> SparseMatrix:
     if n_rows == 0 or n_columns == 0:
         what = "sample" if n_rows == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
-    return SparseMatrix(X if X.format in {"csr", "csc"} else X.tocsr())
+    check_places(X)
+    if X.format not in {"csr", "csc"}:
+        X = X.tocsr()
+        check_places(X)  # what lists held
+    return SparseMatrix(X)
+
+
+def check_places(X: Any) -> None:
+    """Refuse a matrix whose cells stand outside of it: scipy's compiled code would follow them to anywhere."""
+    if X.format == "coo":
+        if len({len(X.data), *map(len, X.coords)}) > 1:
+            what = "its coordinates and its data differ in length"
+            raise ValueError(f"X is a damaged sparse table of format {X.format!r}: {what}. {_REBUILD}")
+        for axis, found in enumerate(X.coords):
+            _check_range(X, found, axis, X.shape[axis])
+    elif X.format in {"csr", "csc", "bsr"}:
+        axis, block = int(X.format == "csc"), X.blocksize if X.format == "bsr" else (1, 1)
+        ends, n_ends, n_cells = X.indptr, X.shape[axis] // block[axis] + 1, min(len(X.indices), len(X.data))
+        is_ascending = len(ends) > 0 and ends[0] == 0 and ends[-1] <= n_cells and bool(np.all(ends[1:] >= ends[:-1]))
+        if len(ends) != n_ends or not is_ascending:
+            what = f"indptr is not {n_ends} ascending numbers from 0 to at most {n_cells}"
+            raise ValueError(f"X is a damaged sparse table of format {X.format!r}: {what}. {_REBUILD}")
+        _check_range(X, X.indices[: ends[-1]], 1 - axis, X.shape[1 - axis] // block[1 - axis])
+
+
+def _check_range(X: Any, found: NDArray[Any], axis: int, size: int) -> None:
+    if len(found) and (found.min() < 0 or found.max() >= size):
+        odd = int(found.min() if found.min() < 0 else found.max())
+        what = f"a cell stands in {('row', 'column')[axis]} {odd}, and there are 0 to {size - 1}"
+        raise ValueError(f"X is a damaged sparse table of format {X.format!r}: {what}. {_REBUILD}")
 
 
 def open_sparse_frame(frame: Any) -> SparseMatrix | None:
