@@ -92,7 +92,7 @@ class Predictor:
 
     @property
     def feature_importances(self) -> NDArray[np.float64]:
-        """Importances of the features as `feature_importances_` of the model had them, scaled to sum 1, (n_features,)."""
+        """Importances of the features as `feature_importances_` of the model had them, (n_features,)."""
         raise NotImplementedError
 
     # --- what each kind of model says of values ---
