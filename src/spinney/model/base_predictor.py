@@ -127,7 +127,7 @@ class Predictor:
 
     @property
     def n_classes(self) -> int:
-        """0 for numbers."""
+        """How many classes there are; 0 for numbers."""
         return 0 if self.classes is None else len(self.classes)
 
     @property

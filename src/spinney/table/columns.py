@@ -489,8 +489,7 @@ def _open_frame(X: Any) -> Columns | None:
     if isinstance(frame, nw.Series):
         raise ValueError(  # noqa: TRY004, as scikit-learn
             f"Expected 2D array, got 1D array instead: a {type(X).__name__} of shape ({len(frame)},). "
-            "Reshape your data: to one column (.to_frame()) if it is a single feature, to one row otherwise, "
-            "a dict by name."
+            "Reshape your data: to one column (.to_frame()) if it is a single feature, to one row otherwise."
         )
     if not isinstance(frame, nw.DataFrame):
         frame = _arrow_frame(native)
