@@ -31,6 +31,6 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         load_model(broken)
     except BrokenFileError as error:
-        print(f"refused: {str(error)[-60:]}")
+        print(f"refused: {str(error).rpartition(f'{broken}: ')[2]}")
     else:
         raise AssertionError("a damaged file was opened")

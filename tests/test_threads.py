@@ -709,6 +709,22 @@ def test_verbose_shows_the_bar_at_once():
     assert "growing [x]" in shown
 
 
+@pytest.mark.parametrize("step", ["set_live", "show_cursor", "push_render_hook"])
+def test_an_interrupt_in_the_first_drawing_stays_an_interrupt(monkeypatch, step):
+    from rich.console import Console
+
+    def interrupt(*_):
+        monkeypatch.undo()  # once: the end calls some of these too
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(pool, "has_terminal", lambda: True)
+    monkeypatch.setattr(Console, step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(lambda *_: time.sleep(0.01), 50, 2, verbose=True)
+
+
 def test_only_the_main_thread_draws_a_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", type("Terminal", (), {"isatty": lambda _: True})())
     assert pool.has_terminal()

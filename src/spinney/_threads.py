@@ -407,9 +407,13 @@ class _Bar:
 
     def close(self) -> None:
         """Wipe the line and give the cursor back."""
-        if self.progress is not None:
-            with contextlib.suppress(OSError, ValueError):
+        if self.progress is None:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            try:
                 self.progress.stop()
+            except IndexError:  # an interrupt met rich's start, of which it takes away more than it has put there
+                self.progress.console.show_cursor()
 
 
 def has_terminal() -> bool:

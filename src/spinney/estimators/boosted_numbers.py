@@ -24,16 +24,16 @@ class JointTarget:
 
     @property
     def newton(self) -> bool:
-        """True: leaves take Newton's steps."""
+        """True, as leaves take Newton's steps."""
         return True
 
     @property
     def init(self) -> None:
-        """None: no other model, which would not know the target, begins."""
+        """None, as no other model, which would not know the target, begins."""
 
     @property
     def scoring(self) -> str:
-        """What judges rounds: "loss", since scorers do not know the target."""
+        """What judges rounds, "loss", since scorers do not know the target."""
         return "loss"
 
 

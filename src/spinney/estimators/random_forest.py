@@ -114,7 +114,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         The trees as arrays; `forest_[t].to_text()` draws one.
     estimators_ : list of CARTClassifier
         The trees as estimators, made when asked for.
-    estimators_samples_ : list of int64 arrays
+    estimators_samples_ : list of int32 arrays
         The bag of each tree as row ids, recomputed when asked for.
     classes_ : array (n_classes,), or a list of such for several outputs, of which `n_classes_` is a list too
         The classes in y, ascending; also those whose rows all have weight 0.

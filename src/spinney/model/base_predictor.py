@@ -82,7 +82,7 @@ class Predictor:
 
     @property
     def n_features(self) -> int:
-        """How many values a row has: one for each column, but for dates, which are several."""
+        """How many values a row has, one for each column, but several for dates."""
         return self.schema.n_features
 
     @property
@@ -92,7 +92,7 @@ class Predictor:
 
     @property
     def feature_importances(self) -> NDArray[np.float64]:
-        """Importances of the features, scaled to sum 1, (n_features,): what `feature_importances_` of the model was."""
+        """Importances of the features as `feature_importances_` of the model had them, (n_features,)."""
         raise NotImplementedError
 
     # --- what each kind of model says of values ---
@@ -127,12 +127,12 @@ class Predictor:
 
     @property
     def n_classes(self) -> int:
-        """0 for numbers."""
+        """How many classes there are; 0 for numbers."""
         return 0 if self.classes is None else len(self.classes)
 
     @property
     def n_numbers(self) -> int:
-        """Numbers that `predict` gives for a row: 1, but for several quantiles."""
+        """Numbers that `predict` gives for a row, 1 but for several quantiles."""
         return 1
 
     # --- one row ---
@@ -292,7 +292,7 @@ def read_floats(x: Any) -> NDArray[Any]:
         raise TypeError("x is sparse: `predict` and `predict_proba` read that, and `encode` makes values of it")
     if hasattr(x, "columns"):
         raise TypeError("x is a frame: `predict` and `predict_proba` read those, and `encode` makes values of them")
-    rule = "x must be numbers, a category the index of its level (`encode` makes them of a table)"
+    rule = "x must be numbers, a category the index of its level (`encode` makes them of a table), or a dict by name"
     if np.iscomplexobj(x):
         raise TypeError(f"{rule}: these are complex")
     try:
