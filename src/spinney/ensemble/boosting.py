@@ -319,6 +319,7 @@ class Boosting(BoostedTrees):
         # whether `p`, or the derivatives of one raw score, are those of the scores: the loss of a round leaves them so
         self.knows_p = False
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
+        self.loss_sums: Floats | None = None  # losses of the scores as they are, by block; None: not asked for yet
 
     def make_growth(self, bins: Bins, params: BoostParams) -> BoostGrowth:
         """Memory that trees are grown with."""
@@ -402,18 +403,20 @@ class Boosting(BoostedTrees):
             column[sampling.others] *= sampling.factor
         self.share(lambda lo, hi: self.kernels.boost.gradients.sum_columns(lo, hi, self.gradients, self.block_sums))
 
-    def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[PackedUnits, int, int]:
-        """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
-        units = self.find_units(sum_g, sum_h)
+    def pack(self, units: PackedUnits, key: int, bag: NDArray[np.int32] | None) -> tuple[int, int]:
+        """Write the packed sums of all rows, and copy those of a bag with their codes; return the sum, of the bag if
+        there is one, and the largest hessian.
+        """
         sums = self.growth.source.sums
         found: list[tuple[int, int]] = []
-        self.share(
-            lambda lo, hi: found.append(
-                self.pack_rows(None, lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums)
-            ),
-            LINE_ROWS,
-        )
-        return units, sum(total for total, _ in found), max(largest for _, largest in found)
+
+        def pack(lo: int, hi: int) -> None:
+            found.append(self.pack_rows(None, lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums))
+
+        if bag is None:
+            self.share(pack, LINE_ROWS)
+        in_bag = 0 if bag is None else self.growth.gather(bag, pack)
+        return in_bag if bag is not None else sum(total for total, _ in found), max(largest for _, largest in found)
 
     # --- rounds ---
 
@@ -424,9 +427,10 @@ class Boosting(BoostedTrees):
         bag = self.draw_rows()
         self.weaken(self.growth)
         self.outside = None if self.out_of_bag is None else self.take_outside()
+        self.loss_sums = None
         before = math.nan if self.outside is None else self.outside.loss(self.loss)
         self.grow_trees(bag, control)
-        self.knows_p = False
+        self.knows_p = self.loss_sums is not None
         self.take_back(self.dropout)
         if self.out_of_bag is not None and self.outside is not None:
             self.out_of_bag.note(before, self.outside.loss(self.loss))
@@ -439,8 +443,10 @@ class Boosting(BoostedTrees):
         if self.sides:
             self.grow_side_by_side(self.sides, bag, control)
             return
-        for k in range(self.loss.n_raw):
-            self.end_tree(k, bag, self.begin_tree(k, bag, control))
+        n_raw = self.loss.n_raw
+        judges = self.loss.is_by_row and self.dropout is None
+        for k in range(n_raw):
+            self.end_tree(k, bag, self.begin_tree(k, bag, control), judges=judges and k == n_raw - 1)
 
     def grow_side_by_side(
         self, sides: list[Boosting], bag: NDArray[np.int32] | None, control: NDArray[np.int64]
@@ -452,7 +458,7 @@ class Boosting(BoostedTrees):
 
         def work(t: int) -> None:
             for k in range(t, n_raw, n_sides) if t < n_sides else ():
-                sides[t].end_tree(k, bag, sides[t].begin_tree(k, bag, control))
+                sides[t].end_tree(k, bag, sides[t].begin_tree(k, bag, control), judges=False)
 
         for side in sides:
             side.n_rounds, side.outside, side.knows_p = self.n_rounds, self.outside, True
@@ -520,16 +526,18 @@ class Boosting(BoostedTrees):
             change(scores)
             self.raw[:, first : first + n] = scores
             first += n
-        self.knows_p = False
+        self.knows_p, self.loss_sums = False, None
 
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""
         if not self.loss.is_by_row:
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         losses = None if self.alike is None else np.empty(len(self.y))
-        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, losses=losses)
-        sums = np.empty((len(self.block_sums), 2))
-        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), n_each=self.loss.n_raw)
+        sums = self.loss_sums
+        if sums is None:
+            rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, losses=losses)
+            sums = np.empty((len(self.block_sums), 2))
+            self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), n_each=self.loss.n_raw)
         self.knows_p = True
         return mean_loss(sums if self.alike is None or losses is None else self.alike.sums(losses, self.kernels))
 
@@ -540,32 +548,49 @@ class Boosting(BoostedTrees):
         if self.exact is not None:
             growth.change_table(self.narrow(self.gradients.h))
         seed, rounding = self.draw_keys(k)
-        units, total, largest = self.pack(sum_g, sum_h, rounding)
+        units = self.find_units(sum_g, sum_h)
+        total, largest = self.pack(units, rounding, bag)
         if not self.columns.is_whole:
             growth.use_columns(self.columns.columns(self.number_of_tree(k)))
-        growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
+        n_bag = None if bag is None else len(bag)
+        growth.grow(units, total, largest, n_bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
         return sum_g, sum_h
 
-    def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float]) -> None:
-        """Give the leaves of the tree their values, keep it, and add them to the scores."""
+    def end_tree(
+        self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float], *, judges: bool
+    ) -> None:
+        """Give the leaves of the tree their values, keep it, and add them to the scores.
+
+        judges: whether losses may be summed by the way, as no other tree of the round follows.
+        """
         growth, (sum_g, sum_h) = self.growth, sizes
         is_alone = self.team.n_workers == 1 or len(self.y) < ROWS_AT_ONCE or self.alike is not None
         if self.is_plain and self.outside is None and is_alone:
             self.finish(k, leaf_units(sum_g, sum_h))
             return
-
-        def route(thread: int) -> None:
-            lo, hi = self.rows_of(thread, LINE_ROWS)
-            waiting = np.empty(ROUTED_ROWS, ROW)
-            structs = growth.table, growth.source, growth.nodes
-            self.route_rest(None, lo, hi, *structs, self.is_in, growth.leaf, waiting)
-
-        n_nodes = growth.close(len(self.y)) if bag is None else growth.close(len(bag), route)
-        values = self.settle(n_nodes, sum_g, sum_h, k)
+        n_nodes = growth.prune()
+        values = self.settle(n_nodes, bag, leaf_units(sum_g, sum_h), k)
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
-        self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k), LINE_ROWS)
+        self.add_leaves(k, values, judges=judges and self.alike is None)
+
+    def add_leaves(self, k: int, values: Floats, *, judges: bool) -> None:
+        """Add the value of each row's leaf to its raw score, and sum the losses that come of it if they are asked for.
+
+        To wake threads for either costs more than what one of 32 threads has to do.
+        """
+        leaf, raw = self.growth.leaf, self.raw
+        rows = RoundRows(self.y, raw, self.gradients, self.block_sums, self.p)
+        sums = np.empty((len(self.block_sums), 2))
+
+        def add(lo: int, hi: int) -> None:
+            self.add_values(None, leaf, values, lo, hi, raw, k)
+            if judges:
+                self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi)
+
+        self.share(add, SUM_BLOCK if judges else LINE_ROWS)
+        self.loss_sums = sums if judges else None
 
     def finish(self, k: int, scale: PackedUnits) -> None:
         """The same in one call, where rows are few or one thread's, and leaves plain."""
@@ -595,10 +620,10 @@ class Boosting(BoostedTrees):
         links, sums = np.empty((4, n_nodes), np.int64), np.empty((2, 1, n_nodes), np.int64)
         return TreeEnd(LeafLinks(*links), self.is_in, LeafSums(*sums), np.empty(n_nodes), self.raw)
 
-    def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
+    def settle(self, n_nodes: int, bag: NDArray[np.int32] | None, scale: PackedUnits, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""
-        growth, scale, fills = self.growth, leaf_units(sum_g, sum_h), self.fills_leaves
-        sums = self.sum_by_leaf(n_nodes, self.gradients, scale, parts=fills and self.outside is not None)
+        growth, fills = self.growth, self.fills_leaves
+        sums = self.close_and_sum(n_nodes, bag, scale, parts=fills and self.outside is not None)
 
         def write(*, is_all: bool) -> Floats:
             given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k, is_all=is_all)
@@ -612,26 +637,54 @@ class Boosting(BoostedTrees):
         self.store_tree(growth, n_nodes)
         return values
 
+    def close_and_sum(
+        self, n_nodes: int, bag: NDArray[np.int32] | None, scale: PackedUnits, *, parts: bool
+    ) -> LeafSums:
+        """Write the leaf of each row, and sum the true derivatives by leaf, see `sum_by_leaf`.
+
+        Of a bag, a shard has the rows of a range of the table: who has written their leaves routes the others there,
+        and sums them up at once.
+        """
+        growth = self.growth
+        if bag is None:
+            growth.write_leaves(len(self.y))
+            return self.sum_by_leaf(n_nodes, self.gradients, scale, parts=parts)
+        sums, add = self.make_sums(n_nodes, self.gradients, scale, parts=parts)
+        edges, structs = growth.row_edges(bag), (growth.table, growth.source, growth.nodes, self.is_in, growth.leaf)
+
+        def route_and_add(shard: int) -> None:
+            lo, hi = edges[shard], edges[shard + 1]
+            self.route_rest(None, lo, hi, *structs, np.empty(ROUTED_ROWS, ROW))
+            add(shard % self.team.n_workers, lo, hi)
+
+        growth.write_leaves(len(bag), route_and_add)
+        return sums
+
     def sum_by_leaf(self, n_nodes: int, gradients: Gradients, scale: PackedUnits, *, parts: bool) -> LeafSums:
         """Sums of the true derivatives by leaf, of the rows that count.
 
         parts: of rows in the bag first, then of those outside; else all together, in a third of the time.
         """
+        sums, add = self.make_sums(n_nodes, gradients, scale, parts=parts)
+        size = max(self.rows_of(0, LINE_ROWS)[1], 1)
+        self.share(lambda lo, hi: add(min(lo // size, self.team.n_workers - 1), lo, hi), LINE_ROWS)
+        return sums
+
+    def make_sums(
+        self, n_nodes: int, gradients: Gradients, scale: PackedUnits, *, parts: bool
+    ) -> tuple[LeafSums, Callable[[int, int, int], None]]:
+        """Room for these sums, and what adds rows from lo up to hi to those of a thread."""
         n_workers, leaf = self.team.n_workers, self.growth.leaf
-        shape = (2 * n_workers if parts else n_workers, n_nodes)
-        sums = LeafSums(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        sums = LeafSums(*np.zeros((2, 2 * n_workers if parts else n_workers, n_nodes), np.int64))
         is_in = self.is_in if parts or not self.fills_leaves else np.ones(1, np.uint8)
         is_out = 1 - self.is_in if parts else self.is_in
-        size = max(self.rows_of(0, LINE_ROWS)[1], 1)
 
-        def add(lo: int, hi: int) -> None:
-            shard = min(lo // size, n_workers - 1)
-            self.sum_leaves(None, shard, lo, hi, gradients, scale, leaf, is_in, sums)
+        def add(thread: int, lo: int, hi: int) -> None:
+            self.sum_leaves(None, thread, lo, hi, gradients, scale, leaf, is_in, sums)
             if parts:
-                self.sum_leaves(None, shard + n_workers, lo, hi, gradients, scale, leaf, is_out, sums)
+                self.sum_leaves(None, thread + n_workers, lo, hi, gradients, scale, leaf, is_out, sums)
 
-        self.share(add, LINE_ROWS)
-        return sums
+        return sums, add
 
     def in_bag(self, sums: LeafSums) -> LeafSums:
         """The part of sums by leaf that is of the rows in the bag."""

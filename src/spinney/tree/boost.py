@@ -69,6 +69,7 @@ PAYING_NODES = 2.5  # such nodes that a table must have for threads to pay: with
 BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready beside it
 PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
+MANY_THREADS = 8  # by fewer, a pass over 65,536 rows is shared
 FEW_SHARDS, SHARDS_PER_THREAD = 32, 8
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
@@ -409,6 +410,7 @@ class BoostGrowth(BoostMemory):
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
         self.run = run
+        self.target = np.zeros(0, np.int64)  # the leaf of each node, once the tree has been pruned
         self.leaf = np.zeros(n_rows, np.int32)
         n_bag = self.n_bag
         words = np.empty(n_bag * self.table.n_words, np.uint64)
@@ -470,7 +472,7 @@ class BoostGrowth(BoostMemory):
         units: PackedUnits,
         total: int,
         largest: int,
-        bag: NDArray[np.int32] | None,
+        n_bag: int | None,
         min_weight: int,
         likely_gain: float,
         seed: int,
@@ -478,10 +480,11 @@ class BoostGrowth(BoostMemory):
     ) -> None:
         """Grow a tree on `source.sums`; `close` or `finish_tree` of the kernels follow.
 
-        total, largest: the sum of these, and the largest hessian among them. likely_gain: gain from which on a node
-        will likely be split, see `least_gain`.
+        total, largest: the sum of these, and the largest hessian among them. n_bag: rows that `gather` has copied to
+        the buffer, of which `total` is the sum then; None: the tree grows on all. likely_gain: gain from which on a
+        node will likely be split, see `least_gain`.
         """
-        self.begin(total, bag)
+        self.begin(total, n_bag)
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
 
         def move(thread: int) -> None:
@@ -510,8 +513,8 @@ class BoostGrowth(BoostMemory):
         """What all kernels of the growth take."""
         return self.table, self.source, self.buffer, self.nodes, self.frontier
 
-    def begin(self, total: int, bag: NDArray[np.int32] | None) -> None:
-        """Make the root: all rows of the table, of which `total` is the packed sum, or those of a bag."""
+    def begin(self, total: int, n_bag: int | None) -> None:
+        """Make the root: all rows of the table, or those of a bag in the buffer, of which `total` is the packed sum."""
         state, nodes, frontier, n_slots = self.state, self.nodes, self.frontier, self.n_slots
         state[:] = 0
         state[N_NODES] = state[N_LEAVES] = 1
@@ -524,58 +527,76 @@ class BoostGrowth(BoostMemory):
         nodes.n_rows[0] = len(self.leaf)
         nodes.cut_value[0] = nodes.gain[0] = 0.0
         nodes.lower[0], nodes.upper[0] = -np.inf, np.inf
-        if bag is not None:
-            total = self.gather(bag)
-            nodes.n_rows[0] = len(bag)
+        if n_bag is not None:
+            nodes.n_rows[0] = n_bag
             nodes.side[0] = 1
             nodes.begin[:, 0], nodes.end[:, 0] = self.starts[:-1], self.starts[1:]
         state[ROOT_SUM] = total
 
-    def gather(self, bag: NDArray[np.int32]) -> int:
-        """Copy the rows of a bag to the buffer, each shard its own; return the sum of their packed sums."""
-        totals = [0] * self.n_shards
+    def gather(self, bag: NDArray[np.int32], pack: Callable[[int, int], None] | None = None) -> int:
+        """Copy the rows of a bag to the buffer, each shard its own; return the sum of their packed sums.
+
+        pack: writes the sums of a range of rows of the table before those of them in the bag are copied.
+        """
+        totals, edges = [0] * self.n_shards, self.row_edges(bag)
+        starts, structs = self.starts.tolist(), (self.source, self.buffer, self.table.n_words)
 
         def work(shard: int) -> None:
-            lo, hi = self.starts[shard : shard + 2].tolist()
-            totals[shard] = self.gather_rows(None, bag, lo, hi, self.source, self.buffer, self.table.n_words)
+            if pack is not None:
+                pack(edges[shard], edges[shard + 1])
+            totals[shard] = self.gather_rows(None, bag, starts[shard], starts[shard + 1], *structs)
 
         self.share_rows(len(bag), work)
         return sum(totals)
 
-    def share_rows(
-        self, n_rows: int, work: Callable[[int], None], work_too: Callable[[int], None] | None = None
-    ) -> None:
-        """Call work(shard) for all shards, and work_too(thread), side by side where so many rows are worth it."""
+    def row_edges(self, bag: NDArray[np.int32]) -> list[int]:
+        """Where the range of rows of the table begins that holds the rows of a bag of each shard, and the last ends."""
+        firsts = self.starts[1:-1]
+        inner = np.where(firsts < len(bag), bag[np.minimum(firsts, len(bag) - 1)], self.n_rows)
+        return [0, *inner.tolist(), self.n_rows]
+
+    def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
+        """Call work(shard) for all shards, side by side where so many rows are worth it."""
 
         def work_on_some(thread: int) -> None:
             for shard in range(thread, self.n_shards, self.n_threads):
                 work(shard)
-            if work_too is not None:
-                work_too(thread)
 
-        if n_rows * self.n_threads < SHARE_CELLS:
+        if n_rows * max(self.n_threads, MANY_THREADS) < SHARE_CELLS:
             for thread in range(self.n_threads):
                 work_on_some(thread)
         else:
             self.run(work_on_some)
 
-    def close(self, n_rows: int, route: Callable[[int], None] | None = None) -> int:
-        """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes.
+    def prune(self) -> int:
+        """Prune if wanted; return the number of nodes. `write_leaves` follows."""
+        n_grown = int(self.state[N_NODES])
+        links = LeafLinks(*np.empty((4, n_grown), np.int64))
+        self.target = links.target
+        return int(self.close_tree(None, self.nodes, n_grown, self.params.pruning == "post", links))
 
-        route: called with the number of each thread, which writes the leaves of its part of the other rows.
+    def write_leaves(self, n_rows: int, then: Callable[[int], None] | None = None) -> None:
+        """Write the leaves of so many rows, those of the bag, by shards; of a tree that is a leaf those of all rows.
+
+        then: called with the number of a shard whose leaves are written.
         """
         n_grown = int(self.state[N_NODES])
-        if n_grown == 1:
+        if n_grown == 1:  # rows have not been moved
             self.leaf[:] = 0
-            return 1
-        links = LeafLinks(*np.empty((4, n_grown), np.int64))
-        n_nodes = self.close_tree(None, self.nodes, n_grown, self.params.pruning == "post", links)
 
-        def mark(shard: int) -> None:
-            self.mark_leaves(None, shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
+        def work(shard: int) -> None:
+            if n_grown > 1:
+                self.mark_leaves(None, shard, n_grown, self.target, self.buffer, self.nodes, self.leaf)
+            if then is not None:
+                then(shard)
 
-        self.share_rows(n_rows, mark, route)
-        return int(n_nodes)
+        self.share_rows(n_rows, work)
+
+    def close(self, n_rows: int) -> int:
+        """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes."""
+        n_nodes = self.prune()
+        self.write_leaves(n_rows)
+        return n_nodes
 
 
 def make_boost_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
