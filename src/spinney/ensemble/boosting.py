@@ -20,7 +20,7 @@ import numpy as np
 
 from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, SUM_BITS
 from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.boosted_rows import OutsideRows
 from spinney.ensemble.boosting_bags import BoostingBags
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
-ROUTED_ROWS = 1 << 12  # that go down a tree together
 LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
 ROUNDED = 2.0**-24  # far above the share by which sums in another order differ
 MASS = 2.0**60  # of all rows in candidates by hessian
@@ -653,9 +652,9 @@ class Boosting(BoostedTrees):
         edges, structs = growth.row_edges(bag), (growth.table, growth.source, growth.nodes, self.is_in, growth.leaf)
 
         def route_and_add(shard: int) -> None:
-            lo, hi = edges[shard], edges[shard + 1]
-            self.route_rest(None, lo, hi, *structs, np.empty(ROUTED_ROWS, ROW))
-            add(shard % self.team.n_workers, lo, hi)
+            lo, hi, thread = edges[shard], edges[shard + 1], shard % self.team.n_workers
+            self.route_rest(None, lo, hi, *structs, growth.routed[thread])
+            add(thread, lo, hi)
 
         growth.write_leaves(len(bag), route_and_add)
         return sums

@@ -32,12 +32,14 @@ from spinney._types import (
     NARROW_CODES,
     NEEDS_ROOM,
     NEEDS_THREADS,
+    NOT_LISTED,
     PHASE,
     ROOT,
     ROOT_SUM,
     ROW,
     SHARD_ROWS,
     SUM,
+    WORD_LEAVES,
 )
 from spinney.kernels.common.structs import (
     BestCuts,
@@ -51,6 +53,7 @@ from spinney.kernels.common.structs import (
     HistogramScan,
     LeafLinks,
     PackedUnits,
+    RoutedRows,
 )
 from spinney.table.fixed_point import scale
 from spinney.tree.workspace import enlarge
@@ -73,6 +76,7 @@ MANY_THREADS = 8  # by fewer, a pass over 65,536 rows is shared
 FEW_SHARDS, SHARDS_PER_THREAD = 32, 8
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
+ROUTED_ROWS = 1 << 12  # whose leaves are found together
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
@@ -412,6 +416,8 @@ class BoostGrowth(BoostMemory):
         self.run = run
         self.target = np.zeros(0, np.int64)  # the leaf of each node, once the tree has been pruned
         self.leaf = np.zeros(n_rows, np.int32)
+        self.n_places = np.full((n_threads, 1), NOT_LISTED)
+        self.routed = [make_routed_rows(n, self.table.n_narrow) for n in self.n_places]
         n_bag = self.n_bag
         words = np.empty(n_bag * self.table.n_words, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
@@ -571,6 +577,7 @@ class BoostGrowth(BoostMemory):
     def prune(self) -> int:
         """Prune if wanted; return the number of nodes. `write_leaves` follows."""
         n_grown = int(self.state[N_NODES])
+        self.n_places[:] = NOT_LISTED
         links = LeafLinks(*np.empty((4, n_grown), np.int64))
         self.target = links.target
         return int(self.close_tree(None, self.nodes, n_grown, self.params.pruning == "post", links))
@@ -619,6 +626,19 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
         buckets=np.zeros(n_codes + 2, np.int64),
         histogram_scan=HistogramScan(*np.zeros((2, NARROW_CODES + GAIN_LANES), SUM)),
         best=make_best_cuts(n_features),
+    )
+
+
+def make_routed_rows(n_places: NDArray[np.int64], n_narrow: int) -> RoutedRows:
+    """Room of one thread to route rows; its pages are the system's until a tree has rows outside its bag."""
+    room = min(n_narrow, WORD_LEAVES - 1)
+    return RoutedRows(
+        waiting=np.empty(ROUTED_ROWS, ROW),
+        n_places=n_places,
+        places=np.empty(room, np.int64),
+        words=np.empty(room * HISTOGRAM_STRIDE, np.uint64),
+        below=np.empty(2 * WORD_LEAVES - 1, np.uint64),
+        leaf=np.empty(WORD_LEAVES, np.int64),
     )
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import THRESHOLD
+from spinney._types import HISTOGRAM_STRIDE, NOT_LISTED, THRESHOLD, TOO_MANY
 
+from ..common.bits import lowest_bit
 from ..common.branch import branch_of_code
 from ..common.node_layout import feature_of, kind_of, missing_of, pack_leaf, pack_link
 from ..common.structs import (
@@ -24,6 +25,7 @@ from ..common.structs import (
     LeafSettings,
     LeafSums,
     PackedUnits,
+    RoutedRows,
     StoredTrees,
     TreeEnd,
     TreeEndSettings,
@@ -31,6 +33,7 @@ from ..common.structs import (
 from .rows import decode, read_code
 from .shards import column_of
 
+ONE, EVERY = np.uint64(1), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 LEAST_WEIGHT = 1e-300  # a leaf whose hessians underflow still weighs something
 
 
@@ -144,6 +147,73 @@ def leaf_of(row: int, table: BoostTable, source: ByteRows, nodes: BoostNodes) ->
     return node
 
 
+@inlined
+def list_words(table: BoostTable, nodes: BoostNodes, routed: RoutedRows) -> None:
+    """Write the leaves that are left by each code, where leaves are few and no test asks a wide feature.
+
+    A test takes the leaves below one child off the word of each code that goes to the other.
+    """
+    first_child = nodes.first_child
+    below = routed.below
+    n_nodes = np.int64(1)  # children follow their parent, and nodes that are not reached follow all others
+    routed.n_places[0] = TOO_MANY
+    node = np.int64(0)
+    while node < n_nodes:
+        if first_child[node] > 0:
+            n_nodes = max(n_nodes, first_child[node] + 2)
+        node += 1
+    if n_nodes > len(below) or n_nodes == 1:
+        return
+    bit = np.uint64(0)
+    for k in range(n_nodes):
+        node = n_nodes - 1 - k
+        child = first_child[node]
+        if child > 0:
+            below[node] = below[child] | below[child + 1]
+        else:
+            below[node] = ONE << bit
+            routed.leaf[bit] = node
+            bit += ONE
+    n = np.int64(0)
+    for node in range(n_nodes):
+        child = first_child[node]
+        if child == 0:
+            continue
+        test = nodes.test[node]
+        kind = kind_of(test)
+        column = column_of(feature_of(test), table)
+        at = np.int64(0)
+        while at < n and routed.places[at] != column.place:
+            at += 1
+        if column.is_wide or at == len(routed.places):
+            return
+        first = np.uint64(at * HISTOGRAM_STRIDE)
+        if at == n:
+            routed.places[n] = column.place
+            n += 1
+            for code in range(np.uint64(HISTOGRAM_STRIDE)):
+                routed.words[first + code] = EVERY
+        cut = nodes.last_code[node] if kind == THRESHOLD else nodes.first_word[node]
+        missing = missing_of(test)
+        n_codes = column.n_codes if column.base < 0 else np.int64(HISTOGRAM_STRIDE - 1)
+        for code in range(n_codes + 1):
+            branch = branch_of_code(decode(code, column), kind, cut, missing, nodes.subsets)
+            routed.words[first + np.uint64(code)] &= ~below[child + 1 - branch]
+    routed.n_places[0] = n
+
+
+@inlined
+def leaf_by_words(row: np.uint64, stride: np.uint64, codes: np.ndarray, routed: RoutedRows) -> int:
+    """The leaf of a row of the table: the one that the words of all its codes have left."""
+    left = EVERY
+    first = np.uint64(0)
+    for k in range(np.uint64(routed.n_places[0])):
+        code = np.uint64(codes[row * stride + np.uint64(routed.places[k])])
+        left &= routed.words[first + code]
+        first += np.uint64(HISTOGRAM_STRIDE)
+    return routed.leaf[lowest_bit(left)]
+
+
 @door
 def route_rest(
     lo: int,
@@ -153,17 +223,27 @@ def route_rest(
     nodes: BoostNodes,
     is_in: np.ndarray,  # (n_rows,) uint8: rows that the tree was grown on
     leaf: np.ndarray,
-    waiting: np.ndarray,  # (any,) int32 scratch: rows that go down together
+    routed: RoutedRows,  # scratch of the thread
 ) -> None:
     """Write the leaf of rows lo .. hi that the tree was not grown on.
 
-    All that wait take a step before any takes the next: a processor does several at once, since none waits for another.
+    Of a tree of few leaves, that is what the codes of a row leave of them. Else all rows that wait take a step before
+    any takes the next: a processor does several at once, since none waits for another.
     """
+    waiting = routed.waiting
+    if routed.n_places[0] == NOT_LISTED:
+        list_words(table, nodes, routed)
+    stride = np.uint64(table.n_words * 8)
     for first in range(lo, hi, len(waiting)):
         n = np.int64(0)
         for i in range(first, min(first + len(waiting), hi)):
             waiting[n] = i
             n += np.int64(is_in[i] == 0)  # added, not jumped on: nobody can predict it
+        if routed.n_places[0] > 0:
+            for k in range(n):
+                row = np.uint64(waiting[k])
+                leaf[row] = leaf_by_words(row, stride, source.codes, routed)
+            continue
         for k in range(n):
             leaf[waiting[k]] = 0
         while n > 0 and nodes.first_child[0] > 0:
