@@ -634,6 +634,7 @@ def make_routed_rows(n_places: NDArray[np.int64], n_narrow: int) -> RoutedRows:
     room = min(n_narrow, WORD_LEAVES - 1)
     return RoutedRows(
         waiting=np.empty(ROUTED_ROWS, ROW),
+        left=np.empty(ROUTED_ROWS, np.uint64),
         n_places=n_places,
         places=np.empty(room, np.int64),
         words=np.empty(room * HISTOGRAM_STRIDE, np.uint64),

@@ -203,15 +203,25 @@ def list_words(table: BoostTable, nodes: BoostNodes, routed: RoutedRows) -> None
 
 
 @inlined
-def leaf_by_words(row: np.uint64, stride: np.uint64, codes: np.ndarray, routed: RoutedRows) -> int:
-    """The leaf of a row of the table: the one that the words of all its codes have left."""
-    left = EVERY
-    first = np.uint64(0)
-    for k in range(np.uint64(routed.n_places[0])):
-        code = np.uint64(codes[row * stride + np.uint64(routed.places[k])])
-        left &= routed.words[first + code]
-        first += np.uint64(HISTOGRAM_STRIDE)
-    return routed.leaf[lowest_bit(left)]
+def route_by_words(n: int, stride: np.uint64, codes: np.ndarray, leaf: np.ndarray, routed: RoutedRows) -> None:
+    """Write the leaf of n rows that wait: the one that the words of all codes of a row have left.
+
+    Byte by byte: the first loop over the rows waits for their codes, of many rows at once.
+    """
+    waiting = routed.waiting
+    left = routed.left
+    words = routed.words
+    for k in range(routed.n_places[0]):
+        place = np.uint64(routed.places[k])
+        first = np.uint64(k * HISTOGRAM_STRIDE)
+        if k == 0:
+            for i in range(np.uint64(n)):
+                left[i] = words[first + np.uint64(codes[np.uint64(waiting[i]) * stride + place])]
+        else:
+            for i in range(np.uint64(n)):
+                left[i] &= words[first + np.uint64(codes[np.uint64(waiting[i]) * stride + place])]
+    for i in range(np.uint64(n)):
+        leaf[np.uint64(waiting[i])] = routed.leaf[lowest_bit(left[i])]
 
 
 @door
@@ -240,9 +250,7 @@ def route_rest(
             waiting[n] = i
             n += np.int64(is_in[i] == 0)  # added, not jumped on: nobody can predict it
         if routed.n_places[0] > 0:
-            for k in range(n):
-                row = np.uint64(waiting[k])
-                leaf[row] = leaf_by_words(row, stride, source.codes, routed)
+            route_by_words(n, stride, source.codes, leaf, routed)
             continue
         for k in range(n):
             leaf[waiting[k]] = 0

@@ -1190,6 +1190,7 @@ class RoutedRows(NamedTuple):
     """
 
     waiting: NDArray[np.int32]  # (any,): rows whose leaves are found together
+    left: NDArray[np.uint64]  # the same: leaves that are left of each
     n_places: NDArray[np.int64]  # (1,): bytes that the tree tests; NOT_LISTED before the first rows of a tree, ...
     places: NDArray[np.int64]  # (room,): these bytes; of no more there are words
     words: NDArray[np.uint64]  # (room * HISTOGRAM_STRIDE,): leaves that are left, by byte and code
