@@ -403,9 +403,7 @@ class Boosting(BoostedTrees):
         self.share(lambda lo, hi: self.kernels.boost.gradients.sum_columns(lo, hi, self.gradients, self.block_sums))
 
     def pack(self, units: PackedUnits, key: int, bag: NDArray[np.int32] | None) -> tuple[int, int]:
-        """Write the packed sums of all rows, and copy those of a bag with their codes; return the sum, of the bag if
-        there is one, and the largest hessian.
-        """
+        """Write the packed sums of all rows, and copy those of a bag; return their sum, and the largest hessian."""
         sums = self.growth.source.sums
         found: list[tuple[int, int]] = []
 
@@ -556,9 +554,7 @@ class Boosting(BoostedTrees):
         self.likely_gain[k] = growth.least_gain()
         return sum_g, sum_h
 
-    def end_tree(
-        self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float], *, judges: bool
-    ) -> None:
+    def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float], *, judges: bool) -> None:
         """Give the leaves of the tree their values, keep it, and add them to the scores.
 
         judges: whether losses may be summed by the way, as no other tree of the round follows.
@@ -649,7 +645,7 @@ class Boosting(BoostedTrees):
             growth.write_leaves(len(self.y))
             return self.sum_by_leaf(n_nodes, self.gradients, scale, parts=parts)
         sums, add = self.make_sums(n_nodes, self.gradients, scale, parts=parts)
-        edges, structs = growth.row_edges(bag), (growth.table, growth.source, growth.nodes, self.is_in, growth.leaf)
+        edges, structs = growth.edges, (growth.table, growth.source, growth.nodes, self.is_in, growth.leaf)
 
         def route_and_add(shard: int) -> None:
             lo, hi, thread = edges[shard], edges[shard + 1], shard % self.team.n_workers

@@ -88,7 +88,7 @@ class VectorBoosting(Boosting):
         kernels = self.kernels.boost.leaf_values
         if bag is not None:
             structs = growth.table, growth.source, growth.nodes, self.is_in, growth.leaf
-            edges = growth.row_edges(bag)
+            edges = growth.edges
             growth.share_rows(
                 len(bag),
                 lambda shard: kernels.route_rest(
