@@ -56,7 +56,9 @@ def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain
     growth.use_columns(np.arange(growth.bins.n_features) if used is None else np.array(used))
     control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
     largest = max(h for _, h in sums)
-    growth.grow(PackedUnits(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
+    n_bag = None if bag is None else len(bag)
+    total = total if bag is None else growth.gather(bag)
+    growth.grow(PackedUnits(1.0, 1.0), total, largest, n_bag, min_weight, likely_gain, seed, control)
     return growth.close(len(sums) if bag is None else len(bag))
 
 
@@ -325,7 +327,9 @@ def test_sums_of_the_table_may_stand_among_histograms(shape, has_bag):
             growth.source.sums[:] = [pack(*pair) for pair in sums]
             total = pack(sum(g for g, _ in taken), sum(h for _, h in taken))
             control = np.zeros(CONTROL_SIZE, np.int64)
-            growth.grow(PackedUnits(1.0, 1.0), total, max(h for _, h in sums), bag, 9, math.inf, 0, control)
+            n_bag = None if bag is None else len(bag)
+            assert bag is None or growth.gather(bag) == total
+            growth.grow(PackedUnits(1.0, 1.0), total, max(h for _, h in sums), n_bag, 9, math.inf, 0, control)
             of_each.append(bits_of(growth, growth.close(len(taken))))
         found.append(of_each)
         assert of_each[0] == of_each[1]

@@ -20,12 +20,14 @@ import numpy as np
 
 from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, SUM_BITS
-from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS
+from spinney.ensemble.best_constant import mean_loss, row_weights
 from spinney.ensemble.boosted_rows import OutsideRows
 from spinney.ensemble.boosting_bags import BoostingBags
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
+from spinney.ensemble.hessian_bins import bin_by_hessian
+from spinney.ensemble.leaf_values import estimate_leaves, leaf_units
 from spinney.ensemble.losses import RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
@@ -40,9 +42,8 @@ from spinney.kernels.common.structs import (
     TreeEnd,
     TreeEndSettings,
 )
-from spinney.table.binning import code_mass, rebin
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units, power_below
+from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units
 from spinney.tree.forest import Forest
 from spinney.tree.predict import add_votes
 
@@ -66,7 +67,6 @@ FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain f
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
 LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
 ROUNDED = 2.0**-24  # far above the share by which sums in another order differ
-MASS = 2.0**60  # of all rows in candidates by hessian
 BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
 
 
@@ -686,46 +686,20 @@ class Boosting(BoostedTrees):
         return LeafSums(*(each[: self.team.n_workers] for each in sums))
 
     def estimate_leaves(self, n_nodes: int, k: int, *, is_all: bool) -> Floats:
-        """Values of leaves that minimise the loss of their rows exactly: a quantile, or Friedman's step of huber.
-
-        is_all: whether rows outside the bag count too.
-        """
+        """Values of leaves that minimise the loss of their rows exactly; is_all: rows outside the bag count too."""
         leaf = self.growth.leaf
         rows = np.arange(len(leaf)) if self.bags is None or is_all else np.flatnonzero(self.is_in)
-        order = rows[np.argsort(leaf[rows], kind="stable")]
-        ends = np.searchsorted(leaf[order], np.arange(n_nodes + 1))
-        residual = self.y - self.raw[k]
-        values = np.zeros(n_nodes)
-        for node in range(n_nodes):
-            mine = order[ends[node] : ends[node + 1]]
-            if len(mine) == 0:
-                continue
-            r = residual[mine]
-            weights = row_weights(None if len(self.weight) == 1 else self.weight[mine], len(mine))
-            values[node] = middle = weighted_quantile(r, weights, self.loss.quantile_levels[k])
-            if self.loss.leaf == "huber":
-                values[node] += weighted_mean(np.clip(r - middle, -self.loss.parameter, self.loss.parameter), weights)
-        return values
+        weight = None if len(self.weight) == 1 else self.weight[rows]
+        return estimate_leaves(self.loss, k, n_nodes, leaf[rows], (self.y - self.raw[k])[rows], weight)
 
     def narrow(self, h: Floats) -> Bins:
         """The table in bins of equal sums of weighted hessians of the rows that the next tree sees."""
         assert self.exact is not None
         weight = self.weight if self.bags is None else self.weight * self.is_in
-        scale = power_below(MASS, math.fsum((h * weight).tolist()) + len(h))
-        if self.is_whole:  # a row of weight 2 is two rows
-            mass = np.maximum(np.rint(h * scale), 1.0).astype(np.int64) * weight.astype(np.int64)
-        else:
-            mass = np.maximum(np.rint(h * weight * scale), (weight > 0.0).astype(np.float64)).astype(np.int64)
-        return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.params.max_bins, self.kernels)
+        return bin_by_hessian(self.exact, h, weight, self.params.max_bins, self.kernels, is_whole=bool(self.is_whole))
 
 
 def count_side_by_side(loss: Loss, params: BoostParams) -> int:
     """Trees of a round that may grow at once; 1: each goes by what others leave, or writes where they read."""
     is_free = params.candidates != "hessian" and params.sampling != "gradient" and params.drop_rate == 0.0
     return loss.n_raw if is_free and isinstance(loss, Softmax) else 1
-
-
-def leaf_units(sum_g: float, sum_h: float) -> PackedUnits:
-    """Units of the sums of true derivatives by leaf, given the sums of all their sizes."""
-    limit = math.ldexp(1.0, SUM_BITS - 1)
-    return PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.ensemble.boosting import Boosting, leaf_units
+from spinney.ensemble.boosting import Boosting
+from spinney.ensemble.leaf_values import leaf_units
 from spinney.kernels.common.structs import Gradients
 from spinney.tree.predict import add_answers
 from spinney.tree.vector_boost import VectorGrowth

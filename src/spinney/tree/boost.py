@@ -37,9 +37,7 @@ from spinney._types import (
     ROOT,
     ROOT_SUM,
     ROW,
-    SHARD_ROWS,
     SUM,
-    WORD_LEAVES,
 )
 from spinney.kernels.common.structs import (
     BestCuts,
@@ -53,9 +51,10 @@ from spinney.kernels.common.structs import (
     HistogramScan,
     LeafLinks,
     PackedUnits,
-    RoutedRows,
 )
 from spinney.table.fixed_point import scale
+from spinney.tree.routed_rows import make_routed_rows
+from spinney.tree.row_shards import count_shards, deal_out, row_edges
 from spinney.tree.workspace import enlarge
 
 if TYPE_CHECKING:
@@ -75,10 +74,8 @@ BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready 
 PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
 MANY_THREADS = 8  # by fewer, a pass over 65,536 rows is shared
-FEW_SHARDS, SHARDS_PER_THREAD = 32, 8
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
-ROUTED_ROWS = 1 << 12  # whose leaves are found together
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
@@ -563,7 +560,7 @@ class BoostGrowth(BoostMemory):
 
         pack: writes the sums of a range of rows of the table before those of them in the bag are copied.
         """
-        totals, self.edges = [0] * self.n_shards, self.row_edges(bag)
+        totals, self.edges = [0] * self.n_shards, row_edges(bag, self.starts, self.n_rows)
         edges = self.edges
         starts, structs = self.starts.tolist(), (self.source, self.buffer, self.table.n_words)
 
@@ -574,12 +571,6 @@ class BoostGrowth(BoostMemory):
 
         self.share_rows(len(bag), work)
         return sum(totals)
-
-    def row_edges(self, bag: NDArray[np.int32]) -> list[int]:
-        """Where the range of rows of the table begins that holds the rows of a bag of each shard, and the last ends."""
-        firsts = self.starts[1:-1]
-        inner = np.where(firsts < len(bag), bag[np.minimum(firsts, len(bag) - 1)], self.n_rows)
-        return [0, *inner.tolist(), self.n_rows]
 
     def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
         """Call work(shard) for all shards, side by side where so many rows are worth it."""
@@ -659,20 +650,6 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
     )
 
 
-def make_routed_rows(n_places: NDArray[np.int64], n_narrow: int) -> RoutedRows:
-    """Room of one thread to route rows; its pages are the system's until a tree has rows outside its bag."""
-    room = min(n_narrow, WORD_LEAVES - 1)
-    return RoutedRows(
-        waiting=np.empty(ROUTED_ROWS, ROW),
-        left=np.empty(ROUTED_ROWS, np.uint64),
-        n_places=n_places,
-        places=np.empty(room, np.int64),
-        words=np.empty(room * HISTOGRAM_STRIDE, np.uint64),
-        below=np.empty(2 * WORD_LEAVES - 1, np.uint64),
-        leaf=np.empty(WORD_LEAVES, np.int64),
-    )
-
-
 def make_best_cuts(n_features: int) -> BestCuts:
     """Room for the best cut of each feature."""
     numbers = np.zeros((4, n_features), np.int64)
@@ -696,18 +673,3 @@ def is_small(n_rows: int, n_summed: int) -> bool:
 def bag_size(share: float, n_rows: int) -> int:
     """Rows of a sample."""
     return max(1, int(share * n_rows))
-
-
-def count_shards(n_threads: int) -> int:
-    """Shards of the rows for so many threads; finer ones than a thread each, so that nodes can be parted evenly."""
-    return 1 if n_threads == 1 else n_threads * min(max(FEW_SHARDS // n_threads, 1), SHARDS_PER_THREAD)
-
-
-def deal_out(n_rows: int, n_shards: int) -> NDArray[np.int64]:
-    """Where the rows of each shard begin in the buffer, shape (n_shards + 1,): runs of SHARD_ROWS go round."""
-    if n_shards == 1:
-        return np.array([0, n_rows], np.int64)
-    run = np.arange(-(-n_rows // SHARD_ROWS))
-    sizes = np.minimum(SHARD_ROWS, n_rows - run * SHARD_ROWS)
-    shares = np.bincount(run % n_shards, sizes, n_shards).astype(np.int64)
-    return np.concatenate([[0], np.cumsum(shares)])
