@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Legend
 
     Floats = NDArray[np.float64]
+    Bag = NDArray[np.int32] | None  # rows, ascending; None: all
 
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
@@ -402,7 +403,7 @@ class Boosting(BoostedTrees):
             column[sampling.others] *= sampling.factor
         self.share(lambda lo, hi: self.kernels.boost.gradients.sum_columns(lo, hi, self.gradients, self.block_sums))
 
-    def pack(self, units: PackedUnits, key: int, bag: NDArray[np.int32] | None) -> tuple[int, int]:
+    def pack(self, units: PackedUnits, key: int, bag: Bag) -> tuple[int, int]:
         """Write the packed sums of all rows, and copy those of a bag; return their sum, and the largest hessian."""
         sums = self.growth.source.sums
         found: list[tuple[int, int]] = []
@@ -423,8 +424,7 @@ class Boosting(BoostedTrees):
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         bag = self.draw_rows()
         self.weaken(self.growth)
-        self.outside = None if self.out_of_bag is None else self.take_outside()
-        self.loss_sums = None
+        self.loss_sums, self.outside = None, None if self.out_of_bag is None else self.take_outside()
         before = math.nan if self.outside is None else self.outside.loss(self.loss)
         self.grow_trees(bag, control)
         self.knows_p = self.loss_sums is not None
@@ -433,21 +433,18 @@ class Boosting(BoostedTrees):
             self.out_of_bag.note(before, self.outside.loss(self.loss))
         self.n_rounds += 1
 
-    def grow_trees(self, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
+    def grow_trees(self, bag: Bag, control: NDArray[np.int64]) -> None:
         """Grow the trees of a round, one for each raw score."""
         if self.sides is None:
             self.sides = self.make_sides()
         if self.sides:
             self.grow_side_by_side(self.sides, bag, control)
             return
-        n_raw = self.loss.n_raw
         judges = self.loss.is_by_row and self.dropout is None
-        for k in range(n_raw):
-            self.end_tree(k, bag, self.begin_tree(k, bag, control), judges=judges and k == n_raw - 1)
+        for k in range(self.loss.n_raw):
+            self.end_tree(k, bag, self.begin_tree(k, bag, control), judges=judges and k == self.loss.n_raw - 1)
 
-    def grow_side_by_side(
-        self, sides: list[Boosting], bag: NDArray[np.int32] | None, control: NDArray[np.int64]
-    ) -> None:
+    def grow_side_by_side(self, sides: list[Boosting], bag: Bag, control: NDArray[np.int64]) -> None:
         """Grow the trees of a round by threads, each every so many-th of them; they are stored in their order."""
         n_raw, n_sides = self.loss.n_raw, len(sides)
         if not self.knows_p:
@@ -489,7 +486,7 @@ class Boosting(BoostedTrees):
             self.raw[k] += sign * values[self.dropout.leaves[tree]]
         self.knows_p = False
 
-    def draw_rows(self) -> NDArray[np.int32] | None:
+    def draw_rows(self) -> Bag:
         """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
         if self.sampling is None:
             return None if self.round_bags is None else self.round_bags.mark(self.number, self.is_in)
@@ -529,16 +526,16 @@ class Boosting(BoostedTrees):
         """The mean loss of all rows by the scores so far."""
         if not self.loss.is_by_row:
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        if self.loss_sums is not None:
+            return mean_loss(self.loss_sums)
         losses = None if self.alike is None else np.empty(len(self.y))
-        sums = self.loss_sums
-        if sums is None:
-            rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, losses=losses)
-            sums = np.empty((len(self.block_sums), 2))
-            self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), n_each=self.loss.n_raw)
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, losses=losses)
+        sums = np.empty((len(self.block_sums), 2))
+        self.share(lambda lo, hi: self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi), n_each=self.loss.n_raw)
         self.knows_p = True
         return mean_loss(sums if self.alike is None or losses is None else self.alike.sums(losses, self.kernels))
 
-    def begin_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> tuple[float, float]:
+    def begin_tree(self, k: int, bag: Bag, control: NDArray[np.int64]) -> tuple[float, float]:
         """Choose the tests of a tree for raw score k; return the sums of the sizes of its derivatives."""
         growth = self.growth
         sum_g, sum_h = self.derive(k)
@@ -554,7 +551,7 @@ class Boosting(BoostedTrees):
         self.likely_gain[k] = growth.least_gain()
         return sum_g, sum_h
 
-    def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float], *, judges: bool) -> None:
+    def end_tree(self, k: int, bag: Bag, sizes: tuple[float, float], *, judges: bool) -> None:
         """Give the leaves of the tree their values, keep it, and add them to the scores.
 
         judges: whether losses may be summed by the way, as no other tree of the round follows.
@@ -615,10 +612,10 @@ class Boosting(BoostedTrees):
         links, sums = np.empty((4, n_nodes), np.int64), np.empty((2, 1, n_nodes), np.int64)
         return TreeEnd(LeafLinks(*links), self.is_in, LeafSums(*sums), np.empty(n_nodes), self.raw)
 
-    def settle(self, n_nodes: int, bag: NDArray[np.int32] | None, scale: PackedUnits, k: int) -> Floats:
+    def settle(self, n_nodes: int, bag: Bag, scale: PackedUnits, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""
         growth, fills = self.growth, self.fills_leaves
-        sums = self.close_and_sum(n_nodes, bag, scale, parts=fills and self.outside is not None)
+        sums = self.sum_leaves_of(n_nodes, bag, scale, parts=fills and self.outside is not None)
 
         def write(*, is_all: bool) -> Floats:
             given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k, is_all=is_all)
@@ -632,9 +629,7 @@ class Boosting(BoostedTrees):
         self.store_tree(growth, n_nodes)
         return values
 
-    def close_and_sum(
-        self, n_nodes: int, bag: NDArray[np.int32] | None, scale: PackedUnits, *, parts: bool
-    ) -> LeafSums:
+    def sum_leaves_of(self, n_nodes: int, bag: Bag, scale: PackedUnits, *, parts: bool) -> LeafSums:
         """Write the leaf of each row, and sum the true derivatives by leaf, see `sum_by_leaf`.
 
         Of a bag, a shard has the rows of a range of the table: who has written their leaves routes the others there,
