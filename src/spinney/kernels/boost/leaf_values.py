@@ -187,18 +187,16 @@ def list_words(table: BoostTable, nodes: BoostNodes, routed: RoutedRows) -> None
             at += 1
         if column.is_wide or at == len(routed.places):
             return
-        first = np.uint64(at * HISTOGRAM_STRIDE)
-        if at == n:
-            routed.places[n] = column.place
-            n += 1
-            for code in range(np.uint64(HISTOGRAM_STRIDE)):
-                routed.words[first + code] = EVERY
+        is_new = at == n
+        routed.places[at] = column.place
+        n += np.int64(is_new)
         cut = nodes.last_code[node] if kind == THRESHOLD else nodes.first_word[node]
         missing = missing_of(test)
         n_codes = column.n_codes if column.base < 0 else np.int64(HISTOGRAM_STRIDE - 1)
         for code in range(n_codes + 1):
+            word = np.uint64(at * HISTOGRAM_STRIDE + code)
             branch = branch_of_code(decode(code, column), kind, cut, missing, nodes.subsets)
-            routed.words[first + np.uint64(code)] &= ~below[child + 1 - branch]
+            routed.words[word] = (EVERY if is_new else routed.words[word]) & ~below[child + 1 - branch]
     routed.n_places[0] = n
 
 
@@ -211,15 +209,13 @@ def route_by_words(n: int, stride: np.uint64, codes: np.ndarray, leaf: np.ndarra
     waiting = routed.waiting
     left = routed.left
     words = routed.words
+    for i in range(np.uint64(n)):
+        left[i] = EVERY
     for k in range(routed.n_places[0]):
         place = np.uint64(routed.places[k])
         first = np.uint64(k * HISTOGRAM_STRIDE)
-        if k == 0:
-            for i in range(np.uint64(n)):
-                left[i] = words[first + np.uint64(codes[np.uint64(waiting[i]) * stride + place])]
-        else:
-            for i in range(np.uint64(n)):
-                left[i] &= words[first + np.uint64(codes[np.uint64(waiting[i]) * stride + place])]
+        for i in range(np.uint64(n)):
+            left[i] &= words[first + np.uint64(codes[np.uint64(waiting[i]) * stride + place])]
     for i in range(np.uint64(n)):
         leaf[np.uint64(waiting[i])] = routed.leaf[lowest_bit(left[i])]
 
