@@ -359,7 +359,7 @@ def test_rows_outside_the_bag_go_where_rows_of_the_tree_have_gone(n_levels, n_le
     growth.leaf[:] = -1
     routed, is_in = growth.routed[0], np.zeros(n, np.uint8)
     is_in[::3] = 1
-    for lo, hi in ((0, 1000), (1000, 1000), (1000, n)):
+    for lo, hi in ((0, 1000), (1000, 1000), (1000, 2500), (2500, n)):  # few rows, none, many, few by the same words
         growth.kernels.boost.leaf_values.route_rest(
             lo, hi, growth.table, growth.source, growth.nodes, is_in, growth.leaf, routed
         )

@@ -34,6 +34,8 @@ def row_edges(bag: NDArray[np.int32], starts: NDArray[np.int64], n_rows: int) ->
 
     starts: of the shards in the bag, see `deal_out`.
     """
+    if len(starts) == 2:
+        return [0, n_rows]
     inner = starts[1:-1]
     edges = np.where(inner < len(bag), bag[np.minimum(inner, len(bag) - 1)], n_rows)
     return [0, *edges.tolist(), n_rows]
