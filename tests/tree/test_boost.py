@@ -19,7 +19,7 @@ from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import BoostNodes, PackedUnits
 from spinney.table.binning import bin_table
 from spinney.table.fixed_point import Weights
-from spinney.tree import boost
+from spinney.tree import boost, row_shards
 from spinney.tree.boost import BoostGrowth, BoostParams
 
 feature_of = _jit.interpreted().common.node_layout.feature_of
@@ -444,7 +444,7 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
     if kind != "compiled":
         n, threads, kernels = 90, (2, 8), _jit.interpreted()
         size = 3 if "3" in kind else 11
-        monkeypatch.setattr(boost, "SHARD_ROWS", size)
+        monkeypatch.setattr(row_shards, "SHARD_ROWS", size)
         monkeypatch.setattr(sys.modules[kernels.boost.shards.__name__], "SHARD_ROWS", size)
     columns, sums = draw_table(n)
     alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
