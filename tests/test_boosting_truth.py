@@ -121,7 +121,7 @@ def test_bags_of_many_blocks_are_those_of_one_thread(monkeypatch, options, n_job
     alone = make_model("log_loss", n_jobs=1, **options).fit(X, y)
     monkeypatch.setattr("spinney.estimators.base_boosting.SHARED_ROWS", 1)
     monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", 1)
-    monkeypatch.setattr("spinney.ensemble.boosting.ROUTED_ROWS", 37)
+    monkeypatch.setattr("spinney.tree.routed_rows.ROUTED_ROWS", 37)
     monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)
     for _ in range(4):  # threads in each other's way would hardly be so twice
         model = make_model("log_loss", n_jobs=n_jobs, **options).fit(X, y)
@@ -132,12 +132,12 @@ def test_bags_of_many_blocks_are_those_of_one_thread(monkeypatch, options, n_job
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_rows_outside_the_bag_are_summed_apart_only_where_they_judge(monkeypatch, is_judged):
     X, y = make_table(600, "log_loss")
-    seen, add = [], Boosting.sum_by_leaf
+    seen, add = [], Boosting.make_sums
     options = {"n_estimators": 3, "subsample": 0.7 if is_judged else "auto", "leaf_rows": "all", "random_state": 0}
-    monkeypatch.setattr(Boosting, "sum_by_leaf", lambda *a, parts: (seen.append(parts), add(*a, parts=parts))[1])
+    monkeypatch.setattr(Boosting, "make_sums", lambda *a, parts: (seen.append(parts), add(*a, parts=parts))[1])
     one = make_model("log_loss", **options).fit(X, y)
     assert set(seen) == {is_judged}
-    monkeypatch.setattr(Boosting, "sum_by_leaf", lambda *a, parts: add(*a, parts=parts or True))
+    monkeypatch.setattr(Boosting, "make_sums", lambda *a, parts: add(*a, parts=parts or True))
     assert same_forest(make_model("log_loss", **options).fit(X, y), one)
 
 

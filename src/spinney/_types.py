@@ -75,6 +75,8 @@ BOOST_STATE_SIZE = 15
 # choose the tests of children after threads have done the same for the nodes of a batch
 PICK, ROOT, SUMMED, CHILDREN = range(4)
 MOST_BATCH = 16  # nodes whose children are made ready side by side
+NOT_LISTED, TOO_MANY = -1, 0  # of the bytes that a tree tests: see `RoutedRows`
+WORD_LEAVES = 64  # of a tree whose leaves are bits of a word
 MOST_AHEAD = 24  # nodes whose children are ready, and that are not split yet
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress

@@ -41,7 +41,8 @@ from spinney.kernels.common.structs import (
     Range,
     RowSums,
 )
-from spinney.tree.boost import deal_out, make_boost_nodes, make_boost_scratch, packed_units, power_below
+from spinney.tree.boost import make_boost_nodes, make_boost_scratch, packed_units, power_below
+from spinney.tree.row_shards import deal_out
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
 

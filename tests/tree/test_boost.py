@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import fast
 from packed import leaf_score, leaf_value, pack
 from spinney import _jit
-from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL, N_CODES, N_WORDS
+from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL, N_CODES, N_WORDS, NOT_LISTED
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import BoostNodes, PackedUnits
 from spinney.table.binning import bin_table
 from spinney.table.fixed_point import Weights
-from spinney.tree import boost
+from spinney.tree import boost, row_shards
 from spinney.tree.boost import BoostGrowth, BoostParams
 
 feature_of = _jit.interpreted().common.node_layout.feature_of
@@ -56,7 +56,9 @@ def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain
     growth.use_columns(np.arange(growth.bins.n_features) if used is None else np.array(used))
     control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
     largest = max(h for _, h in sums)
-    growth.grow(PackedUnits(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
+    n_bag = None if bag is None else len(bag)
+    total = total if bag is None else growth.gather(bag)
+    growth.grow(PackedUnits(1.0, 1.0), total, largest, n_bag, min_weight, likely_gain, seed, control)
     return growth.close(len(sums) if bag is None else len(bag))
 
 
@@ -325,13 +327,46 @@ def test_sums_of_the_table_may_stand_among_histograms(shape, has_bag):
             growth.source.sums[:] = [pack(*pair) for pair in sums]
             total = pack(sum(g for g, _ in taken), sum(h for _, h in taken))
             control = np.zeros(CONTROL_SIZE, np.int64)
-            growth.grow(PackedUnits(1.0, 1.0), total, max(h for _, h in sums), bag, 9, math.inf, 0, control)
+            n_bag = None if bag is None else len(bag)
+            assert bag is None or growth.gather(bag) == total
+            growth.grow(PackedUnits(1.0, 1.0), total, max(h for _, h in sums), n_bag, 9, math.inf, 0, control)
             of_each.append(bits_of(growth, growth.close(len(taken))))
         found.append(of_each)
         assert of_each[0] == of_each[1]
     assert found[0] == found[1]
     shared = make_growth(columns, [0, 0, 300], params, n_threads=2)
     assert not np.shares_memory(shared.source.sums, shared.frontier.histogram)  # one may sum while another moves rows
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("n_levels", "n_leaves", "is_by_words"),
+    [(40, 2, True), (40, 31, True), (40, 64, True), (40, 65, False), (300, 31, False)],
+)
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_rows_outside_the_bag_go_where_rows_of_the_tree_have_gone(n_levels, n_leaves, is_by_words, has_missing):
+    """By words of leaves where leaves are few and no test asks a wide feature, else step by step."""
+    n = 3000
+    rng = np.random.default_rng(n_leaves)
+    columns = [rng.normal(size=n), rng.integers(0, 3, n) * 1.0, rng.permutation(n) % n_levels * 1.0]
+    if has_missing:
+        for column in columns:
+            column[rng.random(n) < 0.2] = np.nan
+    sums = [(int(g), 5) for g in 40.0 * rng.normal(size=n) + 30.0 * np.nan_to_num(columns[2] % 7)]
+    growth = make_growth(columns, [0, 0, n_levels], {"max_leaf_nodes": n_leaves, "min_samples_leaf": 5}, max_bins=255)
+    assert grow(growth, sums) == 2 * n_leaves - 1
+    expected = growth.leaf.copy()
+    growth.leaf[:] = -1
+    routed, is_in = growth.routed[0], np.zeros(n, np.uint8)
+    is_in[::3] = 1
+    for lo, hi in ((0, 1000), (1000, 1000), (1000, 2500), (2500, n)):  # few rows, none, many, few by the same words
+        growth.kernels.boost.leaf_values.route_rest(
+            lo, hi, growth.table, growth.source, growth.nodes, is_in, growth.leaf, routed
+        )
+    np.testing.assert_array_equal(growth.leaf, np.where(is_in, -1, expected))
+    assert (routed.n_places[0] > 0) == is_by_words
+    assert grow(growth, sums[::-1]) > 1
+    assert routed.n_places[0] == NOT_LISTED  # the words are of the tree before
 
 
 @compiled_only
@@ -409,7 +444,7 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
     if kind != "compiled":
         n, threads, kernels = 90, (2, 8), _jit.interpreted()
         size = 3 if "3" in kind else 11
-        monkeypatch.setattr(boost, "SHARD_ROWS", size)
+        monkeypatch.setattr(row_shards, "SHARD_ROWS", size)
         monkeypatch.setattr(sys.modules[kernels.boost.shards.__name__], "SHARD_ROWS", size)
     columns, sums = draw_table(n)
     alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)

@@ -15,6 +15,8 @@
 | `boosted_rows.py` | the rows that boosted trees are grown on |
 | `alike_rows.py` | those that are alike, as one |
 | `boosting.py` | one round of gradient boosting |
+| `leaf_values.py` | values of its leaves that are no steps by derivatives, and units of sums by leaf |
+| `hessian_bins.py` | its bins of equal hessian |
 | `tree_store.py` | its trees so far |
 | `boosting_levels.py` | the same on rows that come in parts, from disk |
 | `huber_levels.py` | what Huber's loss takes from all rows of these: delta, steps of leaves |

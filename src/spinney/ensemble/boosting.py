@@ -20,12 +20,14 @@ import numpy as np
 
 from spinney._jit import SameDoors, SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS, ROW, SUM_BITS
-from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
+from spinney._types import IS_CATEGORICAL, N_CODES, N_NODES, N_WORDS
+from spinney.ensemble.best_constant import mean_loss, row_weights
 from spinney.ensemble.boosted_rows import OutsideRows
 from spinney.ensemble.boosting_bags import BoostingBags
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
+from spinney.ensemble.hessian_bins import bin_by_hessian
+from spinney.ensemble.leaf_values import estimate_leaves, leaf_units
 from spinney.ensemble.losses import RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
@@ -40,9 +42,8 @@ from spinney.kernels.common.structs import (
     TreeEnd,
     TreeEndSettings,
 )
-from spinney.table.binning import code_mass, rebin
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units, power_below
+from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units
 from spinney.tree.forest import Forest
 from spinney.tree.predict import add_votes
 
@@ -60,14 +61,13 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Legend
 
     Floats = NDArray[np.float64]
+    Bag = NDArray[np.int32] | None  # rows, ascending; None: all
 
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
-ROUTED_ROWS = 1 << 12  # that go down a tree together
 LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
 ROUNDED = 2.0**-24  # far above the share by which sums in another order differ
-MASS = 2.0**60  # of all rows in candidates by hessian
 BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
 
 
@@ -319,6 +319,7 @@ class Boosting(BoostedTrees):
         # whether `p`, or the derivatives of one raw score, are those of the scores: the loss of a round leaves them so
         self.knows_p = False
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
+        self.loss_sums: Floats | None = None  # losses of the scores as they are, by block; None: not asked for yet
 
     def make_growth(self, bins: Bins, params: BoostParams) -> BoostGrowth:
         """Memory that trees are grown with."""
@@ -402,18 +403,18 @@ class Boosting(BoostedTrees):
             column[sampling.others] *= sampling.factor
         self.share(lambda lo, hi: self.kernels.boost.gradients.sum_columns(lo, hi, self.gradients, self.block_sums))
 
-    def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[PackedUnits, int, int]:
-        """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
-        units = self.find_units(sum_g, sum_h)
+    def pack(self, units: PackedUnits, key: int, bag: Bag) -> tuple[int, int]:
+        """Write the packed sums of all rows, and copy those of a bag; return their sum, and the largest hessian."""
         sums = self.growth.source.sums
         found: list[tuple[int, int]] = []
-        self.share(
-            lambda lo, hi: found.append(
-                self.pack_rows(None, lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums)
-            ),
-            LINE_ROWS,
-        )
-        return units, sum(total for total, _ in found), max(largest for _, largest in found)
+
+        def pack(lo: int, hi: int) -> None:
+            found.append(self.pack_rows(None, lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums))
+
+        if bag is None:
+            self.share(pack, LINE_ROWS)
+        in_bag = 0 if bag is None else self.growth.gather(bag, pack)
+        return in_bag if bag is not None else sum(total for total, _ in found), max(largest for _, largest in found)
 
     # --- rounds ---
 
@@ -423,28 +424,27 @@ class Boosting(BoostedTrees):
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         bag = self.draw_rows()
         self.weaken(self.growth)
-        self.outside = None if self.out_of_bag is None else self.take_outside()
+        self.loss_sums, self.outside = None, None if self.out_of_bag is None else self.take_outside()
         before = math.nan if self.outside is None else self.outside.loss(self.loss)
         self.grow_trees(bag, control)
-        self.knows_p = False
+        self.knows_p = self.loss_sums is not None
         self.take_back(self.dropout)
         if self.out_of_bag is not None and self.outside is not None:
             self.out_of_bag.note(before, self.outside.loss(self.loss))
         self.n_rounds += 1
 
-    def grow_trees(self, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
+    def grow_trees(self, bag: Bag, control: NDArray[np.int64]) -> None:
         """Grow the trees of a round, one for each raw score."""
         if self.sides is None:
             self.sides = self.make_sides()
         if self.sides:
             self.grow_side_by_side(self.sides, bag, control)
             return
+        judges = self.loss.is_by_row and self.dropout is None
         for k in range(self.loss.n_raw):
-            self.end_tree(k, bag, self.begin_tree(k, bag, control))
+            self.end_tree(k, bag, self.begin_tree(k, bag, control), judges=judges and k == self.loss.n_raw - 1)
 
-    def grow_side_by_side(
-        self, sides: list[Boosting], bag: NDArray[np.int32] | None, control: NDArray[np.int64]
-    ) -> None:
+    def grow_side_by_side(self, sides: list[Boosting], bag: Bag, control: NDArray[np.int64]) -> None:
         """Grow the trees of a round by threads, each every so many-th of them; they are stored in their order."""
         n_raw, n_sides = self.loss.n_raw, len(sides)
         if not self.knows_p:
@@ -452,7 +452,7 @@ class Boosting(BoostedTrees):
 
         def work(t: int) -> None:
             for k in range(t, n_raw, n_sides) if t < n_sides else ():
-                sides[t].end_tree(k, bag, sides[t].begin_tree(k, bag, control))
+                sides[t].end_tree(k, bag, sides[t].begin_tree(k, bag, control), judges=False)
 
         for side in sides:
             side.n_rounds, side.outside, side.knows_p = self.n_rounds, self.outside, True
@@ -486,7 +486,7 @@ class Boosting(BoostedTrees):
             self.raw[k] += sign * values[self.dropout.leaves[tree]]
         self.knows_p = False
 
-    def draw_rows(self) -> NDArray[np.int32] | None:
+    def draw_rows(self) -> Bag:
         """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
         if self.sampling is None:
             return None if self.round_bags is None else self.round_bags.mark(self.number, self.is_in)
@@ -520,12 +520,14 @@ class Boosting(BoostedTrees):
             change(scores)
             self.raw[:, first : first + n] = scores
             first += n
-        self.knows_p = False
+        self.knows_p, self.loss_sums = False, None
 
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""
         if not self.loss.is_by_row:
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        if self.loss_sums is not None:
+            return mean_loss(self.loss_sums)
         losses = None if self.alike is None else np.empty(len(self.y))
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, losses=losses)
         sums = np.empty((len(self.block_sums), 2))
@@ -533,39 +535,54 @@ class Boosting(BoostedTrees):
         self.knows_p = True
         return mean_loss(sums if self.alike is None or losses is None else self.alike.sums(losses, self.kernels))
 
-    def begin_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> tuple[float, float]:
+    def begin_tree(self, k: int, bag: Bag, control: NDArray[np.int64]) -> tuple[float, float]:
         """Choose the tests of a tree for raw score k; return the sums of the sizes of its derivatives."""
         growth = self.growth
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
             growth.change_table(self.narrow(self.gradients.h))
         seed, rounding = self.draw_keys(k)
-        units, total, largest = self.pack(sum_g, sum_h, rounding)
+        units = self.find_units(sum_g, sum_h)
+        total, largest = self.pack(units, rounding, bag)
         if not self.columns.is_whole:
             growth.use_columns(self.columns.columns(self.number_of_tree(k)))
-        growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
+        n_bag = None if bag is None else len(bag)
+        growth.grow(units, total, largest, n_bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
         return sum_g, sum_h
 
-    def end_tree(self, k: int, bag: NDArray[np.int32] | None, sizes: tuple[float, float]) -> None:
-        """Give the leaves of the tree their values, keep it, and add them to the scores."""
+    def end_tree(self, k: int, bag: Bag, sizes: tuple[float, float], *, judges: bool) -> None:
+        """Give the leaves of the tree their values, keep it, and add them to the scores.
+
+        judges: whether losses may be summed by the way, as no other tree of the round follows.
+        """
         growth, (sum_g, sum_h) = self.growth, sizes
         is_alone = self.team.n_workers == 1 or len(self.y) < ROWS_AT_ONCE or self.alike is not None
         if self.is_plain and self.outside is None and is_alone:
             self.finish(k, leaf_units(sum_g, sum_h))
             return
-
-        def route(thread: int) -> None:
-            lo, hi = self.rows_of(thread, LINE_ROWS)
-            waiting = np.empty(ROUTED_ROWS, ROW)
-            structs = growth.table, growth.source, growth.nodes
-            self.route_rest(None, lo, hi, *structs, self.is_in, growth.leaf, waiting)
-
-        n_nodes = growth.close(len(self.y)) if bag is None else growth.close(len(bag), route)
-        values = self.settle(n_nodes, sum_g, sum_h, k)
+        n_nodes = growth.prune()
+        values = self.settle(n_nodes, bag, leaf_units(sum_g, sum_h), k)
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
-        self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k), LINE_ROWS)
+        self.add_leaves(k, values, judges=judges and self.alike is None)
+
+    def add_leaves(self, k: int, values: Floats, *, judges: bool) -> None:
+        """Add the value of each row's leaf to its raw score, and sum the losses that come of it if they are asked for.
+
+        To wake threads for either costs more than what one of 32 threads has to do.
+        """
+        leaf, raw = self.growth.leaf, self.raw
+        rows = RoundRows(self.y, raw, self.gradients, self.block_sums, self.p)
+        sums = np.empty((len(self.block_sums), 2))
+
+        def add(lo: int, hi: int) -> None:
+            self.add_values(None, leaf, values, lo, hi, raw, k)
+            if judges:
+                self.loss.sum_rows(self.loss_kernels, rows, sums, lo, hi)
+
+        self.share(add, SUM_BLOCK if judges else LINE_ROWS)
+        self.loss_sums = sums if judges else None
 
     def finish(self, k: int, scale: PackedUnits) -> None:
         """The same in one call, where rows are few or one thread's, and leaves plain."""
@@ -595,10 +612,10 @@ class Boosting(BoostedTrees):
         links, sums = np.empty((4, n_nodes), np.int64), np.empty((2, 1, n_nodes), np.int64)
         return TreeEnd(LeafLinks(*links), self.is_in, LeafSums(*sums), np.empty(n_nodes), self.raw)
 
-    def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
+    def settle(self, n_nodes: int, bag: Bag, scale: PackedUnits, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""
-        growth, scale, fills = self.growth, leaf_units(sum_g, sum_h), self.fills_leaves
-        sums = self.sum_by_leaf(n_nodes, self.gradients, scale, parts=fills and self.outside is not None)
+        growth, fills = self.growth, self.fills_leaves
+        sums = self.sum_leaves_of(n_nodes, bag, scale, parts=fills and self.outside is not None)
 
         def write(*, is_all: bool) -> Floats:
             given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k, is_all=is_all)
@@ -612,72 +629,72 @@ class Boosting(BoostedTrees):
         self.store_tree(growth, n_nodes)
         return values
 
+    def sum_leaves_of(self, n_nodes: int, bag: Bag, scale: PackedUnits, *, parts: bool) -> LeafSums:
+        """Write the leaf of each row, and sum the true derivatives by leaf, see `sum_by_leaf`.
+
+        Of a bag, a shard has the rows of a range of the table: who has written their leaves routes the others there,
+        and sums them up at once.
+        """
+        growth = self.growth
+        if bag is None:
+            growth.write_leaves(len(self.y))
+            return self.sum_by_leaf(n_nodes, self.gradients, scale, parts=parts)
+        sums, add = self.make_sums(n_nodes, self.gradients, scale, parts=parts)
+        edges, structs = growth.edges, (growth.table, growth.source, growth.nodes, self.is_in, growth.leaf)
+
+        def route_and_add(shard: int) -> None:
+            lo, hi, thread = edges[shard], edges[shard + 1], shard % self.team.n_workers
+            self.route_rest(None, lo, hi, *structs, growth.routed[thread])
+            add(thread, lo, hi)
+
+        growth.write_leaves(len(bag), route_and_add)
+        return sums
+
     def sum_by_leaf(self, n_nodes: int, gradients: Gradients, scale: PackedUnits, *, parts: bool) -> LeafSums:
         """Sums of the true derivatives by leaf, of the rows that count.
 
         parts: of rows in the bag first, then of those outside; else all together, in a third of the time.
         """
+        sums, add = self.make_sums(n_nodes, gradients, scale, parts=parts)
+        size = max(self.rows_of(0, LINE_ROWS)[1], 1)
+        self.share(lambda lo, hi: add(min(lo // size, self.team.n_workers - 1), lo, hi), LINE_ROWS)
+        return sums
+
+    def make_sums(
+        self, n_nodes: int, gradients: Gradients, scale: PackedUnits, *, parts: bool
+    ) -> tuple[LeafSums, Callable[[int, int, int], None]]:
+        """Room for these sums, and what adds rows from lo up to hi to those of a thread."""
         n_workers, leaf = self.team.n_workers, self.growth.leaf
-        shape = (2 * n_workers if parts else n_workers, n_nodes)
-        sums = LeafSums(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        sums = LeafSums(*np.zeros((2, 2 * n_workers if parts else n_workers, n_nodes), np.int64))
         is_in = self.is_in if parts or not self.fills_leaves else np.ones(1, np.uint8)
         is_out = 1 - self.is_in if parts else self.is_in
-        size = max(self.rows_of(0, LINE_ROWS)[1], 1)
 
-        def add(lo: int, hi: int) -> None:
-            shard = min(lo // size, n_workers - 1)
-            self.sum_leaves(None, shard, lo, hi, gradients, scale, leaf, is_in, sums)
+        def add(thread: int, lo: int, hi: int) -> None:
+            self.sum_leaves(None, thread, lo, hi, gradients, scale, leaf, is_in, sums)
             if parts:
-                self.sum_leaves(None, shard + n_workers, lo, hi, gradients, scale, leaf, is_out, sums)
+                self.sum_leaves(None, thread + n_workers, lo, hi, gradients, scale, leaf, is_out, sums)
 
-        self.share(add, LINE_ROWS)
-        return sums
+        return sums, add
 
     def in_bag(self, sums: LeafSums) -> LeafSums:
         """The part of sums by leaf that is of the rows in the bag."""
         return LeafSums(*(each[: self.team.n_workers] for each in sums))
 
     def estimate_leaves(self, n_nodes: int, k: int, *, is_all: bool) -> Floats:
-        """Values of leaves that minimise the loss of their rows exactly: a quantile, or Friedman's step of huber.
-
-        is_all: whether rows outside the bag count too.
-        """
+        """Values of leaves that minimise the loss of their rows exactly; is_all: rows outside the bag count too."""
         leaf = self.growth.leaf
         rows = np.arange(len(leaf)) if self.bags is None or is_all else np.flatnonzero(self.is_in)
-        order = rows[np.argsort(leaf[rows], kind="stable")]
-        ends = np.searchsorted(leaf[order], np.arange(n_nodes + 1))
-        residual = self.y - self.raw[k]
-        values = np.zeros(n_nodes)
-        for node in range(n_nodes):
-            mine = order[ends[node] : ends[node + 1]]
-            if len(mine) == 0:
-                continue
-            r = residual[mine]
-            weights = row_weights(None if len(self.weight) == 1 else self.weight[mine], len(mine))
-            values[node] = middle = weighted_quantile(r, weights, self.loss.quantile_levels[k])
-            if self.loss.leaf == "huber":
-                values[node] += weighted_mean(np.clip(r - middle, -self.loss.parameter, self.loss.parameter), weights)
-        return values
+        weight = None if len(self.weight) == 1 else self.weight[rows]
+        return estimate_leaves(self.loss, k, n_nodes, leaf[rows], (self.y - self.raw[k])[rows], weight)
 
     def narrow(self, h: Floats) -> Bins:
         """The table in bins of equal sums of weighted hessians of the rows that the next tree sees."""
         assert self.exact is not None
         weight = self.weight if self.bags is None else self.weight * self.is_in
-        scale = power_below(MASS, math.fsum((h * weight).tolist()) + len(h))
-        if self.is_whole:  # a row of weight 2 is two rows
-            mass = np.maximum(np.rint(h * scale), 1.0).astype(np.int64) * weight.astype(np.int64)
-        else:
-            mass = np.maximum(np.rint(h * weight * scale), (weight > 0.0).astype(np.float64)).astype(np.int64)
-        return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.params.max_bins, self.kernels)
+        return bin_by_hessian(self.exact, h, weight, self.params.max_bins, self.kernels, is_whole=bool(self.is_whole))
 
 
 def count_side_by_side(loss: Loss, params: BoostParams) -> int:
     """Trees of a round that may grow at once; 1: each goes by what others leave, or writes where they read."""
     is_free = params.candidates != "hessian" and params.sampling != "gradient" and params.drop_rate == 0.0
     return loss.n_raw if is_free and isinstance(loss, Softmax) else 1
-
-
-def leaf_units(sum_g: float, sum_h: float) -> PackedUnits:
-    """Units of the sums of true derivatives by leaf, given the sums of all their sizes."""
-    limit = math.ldexp(1.0, SUM_BITS - 1)
-    return PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))

@@ -39,7 +39,7 @@ class BoostingBags:
         """Mark the rows of a round's bag in `is_in`; return them, ascending, until the next bag is drawn."""
         if not self.draw.has_blocks:
             is_in[:] = self.draw.counts(number)
-            return np.flatnonzero(is_in).astype(ROW)
+            return np.flatnonzero(is_in.view(np.bool_)).astype(ROW)
         if number not in self.ahead:
             self.ahead = self.draw_some(number)
         parts = self.ahead.pop(number)
@@ -73,7 +73,8 @@ class BoostingBags:
             if number in drawn:
                 lo, hi = draw.block_range(part, n_parts)
                 is_in = draw.counts(number, lo, hi).astype(np.uint8)
-                drawn[number][part] = DrawnRows(is_in, (np.flatnonzero(is_in) + lo).astype(ROW))
+                rows = np.flatnonzero(is_in.view(np.bool_))  # of bytes it takes seven times as long
+                drawn[number][part] = DrawnRows(is_in, (rows + lo).astype(ROW))
 
         self.team.run(work)
         return drawn

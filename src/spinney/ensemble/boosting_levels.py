@@ -21,8 +21,9 @@ import numpy as np
 from spinney._types import SUM
 from spinney.ensemble.best_constant import mean_loss
 from spinney.ensemble.boosted_rows import OutsideRows
-from spinney.ensemble.boosting import BoostedTrees, Constraints, leaf_units
+from spinney.ensemble.boosting import BoostedTrees, Constraints
 from spinney.ensemble.huber_levels import clipped_means, set_delta
+from spinney.ensemble.leaf_values import leaf_units
 from spinney.ensemble.losses import Huber, RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS
 from spinney.ensemble.selection import Prefixes, find_quantiles

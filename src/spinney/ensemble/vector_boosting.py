@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._types import ROW
-from spinney.ensemble.boosting import ROUTED_ROWS, Boosting, leaf_units
+from spinney.ensemble.boosting import Boosting
+from spinney.ensemble.leaf_values import leaf_units
 from spinney.kernels.common.structs import Gradients
 from spinney.tree.predict import add_answers
 from spinney.tree.vector_boost import VectorGrowth
@@ -88,9 +88,13 @@ class VectorBoosting(Boosting):
         n_nodes = growth.grow_outputs(units, bag, self.min_weight, seed, control)
         kernels = self.kernels.boost.leaf_values
         if bag is not None:
-            structs = growth.table, growth.source, growth.nodes
-            self.share(
-                lambda lo, hi: kernels.route_rest(lo, hi, *structs, self.is_in, growth.leaf, np.empty(ROUTED_ROWS, ROW))
+            structs = growth.table, growth.source, growth.nodes, self.is_in, growth.leaf
+            edges = growth.edges
+            growth.share_rows(
+                len(bag),
+                lambda shard: kernels.route_rest(
+                    edges[shard], edges[shard + 1], *structs, growth.routed[shard % self.team.n_workers]
+                ),
             )
         values = self.settle_outputs(n_nodes, sizes)
 

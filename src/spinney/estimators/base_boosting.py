@@ -31,7 +31,7 @@ from spinney.ensemble.vector_boosting import VectorBoosting
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
 from spinney.estimators.boosting_by_levels import BoostingRequest, fit_by_levels, plan_levels
-from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
+from spinney.estimators.boosting_checkpoint import KeptRounds, hash_rows, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
 from spinney.estimators.boosting_on_cluster import fit_on_cluster
 from spinney.estimators.boosting_parts import (
@@ -176,7 +176,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
                 return self
             rows = give_rows(store, plan)
         data = self._read_data(rows.X, rows.y, rows.weight, init_score)
-        hashes = self._hash_data(data)
+        hashes, find_hashes = hash_rows(self, data)
         old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
         open_rounds(self, data, hashes, old)
@@ -184,9 +184,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
         base = None if self.init is None or isinstance(self.init, str) else self._begin(data, given, sets, old)
-        self._fitted = replace(
-            self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
-        )
+        fitted = self._grow(data, hashes, old, sets, rule, callbacks)
+        self._fitted = replace(fitted, hashes=find_hashes(), base=None if base is None else BaseModel(base))
         self.n_outputs_ = self._count_outputs()
         if data.checkpoint is not None:
             data.checkpoint.remove()

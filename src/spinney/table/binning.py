@@ -213,7 +213,7 @@ def bin_side_by_side(
     with open_workers(n_workers) as share:
         taken = list(share(take, range(len(spans) + len(levels) - n_whole)))
         made = taken[: len(spans)]
-        shared = cut_in_pieces(taken[len(spans) :], most, kernels, share)
+        shared = cut_in_pieces(taken[len(spans) :], most, kernels, share, n_workers)
         run_all(share, join, range(0, n_rows, JOINED_AT_ONCE))
     cuts = [cut for some, _ in made for cut in some] + [one.cuts for one in shared]
     return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
@@ -227,7 +227,9 @@ class CutColumn(NamedTuple):
     segments: BinSegments
 
 
-def cut_in_pieces(columns: Sequence[NDArray[Any]], max_bins: int, kernels: Any, share: Share) -> list[CutColumn]:
+def cut_in_pieces(
+    columns: Sequence[NDArray[Any]], max_bins: int, kernels: Any, share: Share, n_workers: int
+) -> list[CutColumn]:
     """Cut long numeric columns, each (1, n_rows), of rows of weight 1; threads sort the pieces of all of them."""
     if not columns:
         return []
@@ -235,17 +237,20 @@ def cut_in_pieces(columns: Sequence[NDArray[Any]], max_bins: int, kernels: Any, 
     begin = list_pieces(n_rows)
     ordered = [np.empty(n_rows, values.dtype) for values in columns]
 
+    n_sorted = len(columns) * N_PIECES
+    n_tasks = min(n_sorted, n_workers)  # to hand out 224 pieces took the caller longer than 32 threads to sort them
+
     def sort(task: int) -> None:
-        column, piece = divmod(task, N_PIECES)
-        mine = slice(begin[piece], begin[piece + 1])
-        ordered[column][mine] = columns[column][0, mine]
-        ordered[column][mine].sort()
+        for column, piece in (divmod(k, N_PIECES) for k in range(task, n_sorted, n_tasks)):
+            mine = slice(begin[piece], begin[piece + 1])
+            ordered[column][mine] = columns[column][0, mine]
+            ordered[column][mine].sort()
 
     def cut(column: int) -> CutColumn:
         values, cuts = columns[column], cut_sorted_pieces(ordered[column], begin, max_bins, kernels)
         return CutColumn(values, cuts, lay_cuts([cuts], values.dtype, n_rows, kernels))
 
-    run_all(share, sort, range(len(columns) * N_PIECES))
+    run_all(share, sort, range(n_tasks))
     return list(share(cut, range(len(columns))))
 
 

@@ -11,6 +11,8 @@
 | `workspace.py` | their memory |
 | `stump.py` | trees of one test, for AdaBoost |
 | `boost.py` | boosted trees: the same for `kernels/boost` |
+| `row_shards.py` | which of their rows are whose, among threads |
+| `routed_rows.py` | room to find the leaves of rows that they were not grown on |
 | `levels.py` | boosted trees on rows in parts, level by level |
 | `top_levels.py` | binary trees on rows in parts: the top by sums, subtrees, and the tree of both |
 | `times.py` | times until an event: the same for `kernels/tree/scan_logrank.py` |

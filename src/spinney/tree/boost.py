@@ -32,11 +32,11 @@ from spinney._types import (
     NARROW_CODES,
     NEEDS_ROOM,
     NEEDS_THREADS,
+    NOT_LISTED,
     PHASE,
     ROOT,
     ROOT_SUM,
     ROW,
-    SHARD_ROWS,
     SUM,
 )
 from spinney.kernels.common.structs import (
@@ -53,6 +53,8 @@ from spinney.kernels.common.structs import (
     PackedUnits,
 )
 from spinney.table.fixed_point import scale
+from spinney.tree.routed_rows import make_routed_rows
+from spinney.tree.row_shards import count_shards, deal_out, row_edges
 from spinney.tree.workspace import enlarge
 
 if TYPE_CHECKING:
@@ -63,13 +65,15 @@ if TYPE_CHECKING:
     from spinney.table.binning import Bins
     from spinney.table.fixed_point import Weights
 
+    NodeArrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]
+
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features, those of a byte being one, of a node that is worth waking threads for: 0.3 ms
 PAYING_NODES = 2.5  # such nodes that a table must have for threads to pay: with two of them the root alone is shared
 BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready beside it
 PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
-FEW_SHARDS, SHARDS_PER_THREAD = 32, 8
+MANY_THREADS = 8  # by fewer, a pass over 65,536 rows is shared
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
@@ -311,11 +315,24 @@ class BoostMemory:
             cuts=make_best_cuts(n_children * self.table.features.shape[1]),
         )
 
+    def allocate_nodes(self, n_nodes: int, n_shards: int, n_words: int) -> None:
+        """Memory of the nodes of a tree, and of so many words of subsets."""
+        self.node_arrays = make_node_arrays(n_nodes, n_shards)
+        self.nodes = as_nodes(self.node_arrays, np.zeros(n_nodes, np.int64), np.zeros(n_words, np.uint64))
+
+    def double_nodes(self) -> None:
+        """Room for twice the nodes."""
+        n = 2 * len(self.nodes.test)
+        numbers, floats, ranges = self.node_arrays
+        self.node_arrays = enlarge(numbers, n), enlarge(floats, n), enlarge(ranges, n)
+        self.nodes = as_nodes(self.node_arrays, enlarge(self.nodes.split_order, n), self.nodes.subsets)
+
     def make_room(self) -> None:
         """Double whatever is full."""
         state, nodes = self.state, self.nodes
         if state[N_NODES] + 2 > len(nodes.test):
-            nodes = BoostNodes._make([*(enlarge(each, 2 * len(nodes.test)) for each in nodes[:-1]), nodes.subsets])
+            self.double_nodes()
+            nodes = self.nodes
         if state[N_WORDS] + self.most_words > len(nodes.subsets):
             nodes = nodes._replace(subsets=enlarge(nodes.subsets, 2 * len(nodes.subsets)))
         self.nodes = nodes
@@ -374,8 +391,8 @@ class BoostMemory:
         old[2::2] = old[1::2] + 1
         new = np.zeros(n_grown, np.int64)
         new[old] = np.arange(len(old))
-        for array in nodes[: BoostNodes._fields.index("split_order")]:
-            array[..., : len(old)] = array.take(old, axis=-1)  # half the time of array[..., old]
+        for arrays in self.node_arrays:  # three of them: 16 take four times as long
+            arrays[..., : len(old)] = arrays.take(old, axis=-1)
         child = nodes.first_child[: len(old)]
         child[child > 0] = new[child[child > 0]]
         self.state[N_NODES] = len(old)
@@ -409,7 +426,11 @@ class BoostGrowth(BoostMemory):
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
         self.run = run
+        self.edges = [0, n_rows]  # of the ranges of rows that hold those of each shard in the bag: see `gather`
+        self.target = np.zeros(0, np.int64)  # the leaf of each node, once the tree has been pruned
         self.leaf = np.zeros(n_rows, np.int32)
+        self.n_places = np.full((n_threads, 1), NOT_LISTED)
+        self.routed = [make_routed_rows(n, self.table.n_narrow) for n in self.n_places]
         n_bag = self.n_bag
         words = np.empty(n_bag * self.table.n_words, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
@@ -420,7 +441,7 @@ class BoostGrowth(BoostMemory):
             n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
         n_ahead = 0 if n_threads == 1 else 2 * MOST_AHEAD  # children that are made ready and may not be needed
         n_words = 64 + 8 * self.most_words if self.most_words else 0
-        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, self.n_shards, n_words)
+        self.allocate_nodes(n_nodes + 2 + n_ahead, self.n_shards, n_words)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
         self.take_rows(bins, self.make_sums())
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
@@ -470,7 +491,7 @@ class BoostGrowth(BoostMemory):
         units: PackedUnits,
         total: int,
         largest: int,
-        bag: NDArray[np.int32] | None,
+        n_bag: int | None,
         min_weight: int,
         likely_gain: float,
         seed: int,
@@ -478,22 +499,26 @@ class BoostGrowth(BoostMemory):
     ) -> None:
         """Grow a tree on `source.sums`; `close` or `finish_tree` of the kernels follow.
 
-        total, largest: the sum of these, and the largest hessian among them. likely_gain: gain from which on a node
-        will likely be split, see `least_gain`.
+        total, largest: the sum of these, and the largest hessian among them. n_bag: rows that `gather` has copied to
+        the buffer, of which `total` is the sum then; None: the tree grows on all. likely_gain: gain from which on a
+        node will likely be split, see `least_gain`.
         """
-        self.begin(total, bag)
+        self.begin(total, n_bag)
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
 
+        structs = self.structs()
+
         def move(thread: int) -> None:
-            self.move_batch(None, thread, *self.structs(), self.scratch[thread], settings)
+            self.move_batch(None, thread, *structs, self.scratch[thread], settings)
 
         def scan(thread: int) -> None:
-            self.scan_batch(None, thread, *self.structs(), self.scratch[thread], settings)
+            self.scan_batch(None, thread, *structs, self.scratch[thread], settings)
 
         while True:
-            why = self.grow_alike(None, *self.structs(), self.scratch[0], settings, control)
+            why = self.grow_alike(None, *structs, self.scratch[0], settings, control)
             if why == NEEDS_ROOM:
                 self.make_room()
+                structs = self.structs()
             elif why == NEEDS_THREADS:
                 self.run(move)
                 self.run(scan)
@@ -510,8 +535,8 @@ class BoostGrowth(BoostMemory):
         """What all kernels of the growth take."""
         return self.table, self.source, self.buffer, self.nodes, self.frontier
 
-    def begin(self, total: int, bag: NDArray[np.int32] | None) -> None:
-        """Make the root: all rows of the table, of which `total` is the packed sum, or those of a bag."""
+    def begin(self, total: int, n_bag: int | None) -> None:
+        """Make the root: all rows of the table, or those of a bag in the buffer, of which `total` is the packed sum."""
         state, nodes, frontier, n_slots = self.state, self.nodes, self.frontier, self.n_slots
         state[:] = 0
         state[N_NODES] = state[N_LEAVES] = 1
@@ -524,65 +549,89 @@ class BoostGrowth(BoostMemory):
         nodes.n_rows[0] = len(self.leaf)
         nodes.cut_value[0] = nodes.gain[0] = 0.0
         nodes.lower[0], nodes.upper[0] = -np.inf, np.inf
-        if bag is not None:
-            total = self.gather(bag)
-            nodes.n_rows[0] = len(bag)
+        if n_bag is not None:
+            nodes.n_rows[0] = n_bag
             nodes.side[0] = 1
             nodes.begin[:, 0], nodes.end[:, 0] = self.starts[:-1], self.starts[1:]
         state[ROOT_SUM] = total
 
-    def gather(self, bag: NDArray[np.int32]) -> int:
-        """Copy the rows of a bag to the buffer, each shard its own; return the sum of their packed sums."""
-        totals = [0] * self.n_shards
+    def gather(self, bag: NDArray[np.int32], pack: Callable[[int, int], None] | None = None) -> int:
+        """Copy the rows of a bag to the buffer, each shard its own; return the sum of their packed sums.
+
+        pack: writes the sums of a range of rows of the table before those of them in the bag are copied.
+        """
+        totals, self.edges = [0] * self.n_shards, row_edges(bag, self.starts, self.n_rows)
+        edges = self.edges
+        starts, structs = self.starts.tolist(), (self.source, self.buffer, self.table.n_words)
 
         def work(shard: int) -> None:
-            lo, hi = self.starts[shard : shard + 2].tolist()
-            totals[shard] = self.gather_rows(None, bag, lo, hi, self.source, self.buffer, self.table.n_words)
+            if pack is not None:
+                pack(edges[shard], edges[shard + 1])
+            totals[shard] = self.gather_rows(None, bag, starts[shard], starts[shard + 1], *structs)
 
         self.share_rows(len(bag), work)
         return sum(totals)
 
-    def share_rows(
-        self, n_rows: int, work: Callable[[int], None], work_too: Callable[[int], None] | None = None
-    ) -> None:
-        """Call work(shard) for all shards, and work_too(thread), side by side where so many rows are worth it."""
+    def share_rows(self, n_rows: int, work: Callable[[int], None]) -> None:
+        """Call work(shard) for all shards, side by side where so many rows are worth it."""
 
         def work_on_some(thread: int) -> None:
             for shard in range(thread, self.n_shards, self.n_threads):
                 work(shard)
-            if work_too is not None:
-                work_too(thread)
 
-        if n_rows * self.n_threads < SHARE_CELLS:
+        if n_rows * max(self.n_threads, MANY_THREADS) < SHARE_CELLS:
             for thread in range(self.n_threads):
                 work_on_some(thread)
         else:
             self.run(work_on_some)
 
-    def close(self, n_rows: int, route: Callable[[int], None] | None = None) -> int:
-        """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes.
+    def prune(self) -> int:
+        """Prune if wanted; return the number of nodes. `write_leaves` follows."""
+        n_grown = int(self.state[N_NODES])
+        self.n_places[:] = NOT_LISTED
+        links = LeafLinks(*np.empty((4, n_grown), np.int64))
+        self.target = links.target
+        return int(self.close_tree(None, self.nodes, n_grown, self.params.pruning == "post", links))
 
-        route: called with the number of each thread, which writes the leaves of its part of the other rows.
+    def write_leaves(self, n_rows: int, then: Callable[[int], None] | None = None) -> None:
+        """Write the leaves of so many rows, those of the bag, by shards; of a tree that is a leaf those of all rows.
+
+        then: called with the number of a shard whose leaves are written.
         """
         n_grown = int(self.state[N_NODES])
-        if n_grown == 1:
+        if n_grown == 1:  # rows have not been moved
             self.leaf[:] = 0
-            return 1
-        links = LeafLinks(*np.empty((4, n_grown), np.int64))
-        n_nodes = self.close_tree(None, self.nodes, n_grown, self.params.pruning == "post", links)
 
-        def mark(shard: int) -> None:
-            self.mark_leaves(None, shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
+        def work(shard: int) -> None:
+            if n_grown > 1:
+                self.mark_leaves(None, shard, n_grown, self.target, self.buffer, self.nodes, self.leaf)
+            if then is not None:
+                then(shard)
 
-        self.share_rows(n_rows, mark, route)
-        return int(n_nodes)
+        self.share_rows(n_rows, work)
+
+    def close(self, n_rows: int) -> int:
+        """Prune if wanted, and write the leaves of so many rows, those of the bag; return the number of nodes."""
+        n_nodes = self.prune()
+        self.write_leaves(n_rows)
+        return n_nodes
 
 
 def make_boost_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
     """Memory of the nodes of a tree, and of so many words of subsets."""
-    ranges = np.zeros((2, n_shards, n_nodes), np.int64)
     order, subsets = np.zeros(n_nodes, np.int64), np.zeros(n_words, np.uint64)
-    return BoostNodes._make([*np.zeros((6, n_nodes), np.int64), *np.zeros((4, n_nodes)), *ranges, order, subsets])
+    return as_nodes(make_node_arrays(n_nodes, n_shards), order, subsets)
+
+
+def make_node_arrays(n_nodes: int, n_shards: int) -> NodeArrays:
+    """Memory of the nodes of a tree: whole numbers, floats, and where rows of each shard begin and end."""
+    return np.zeros((6, n_nodes), np.int64), np.zeros((4, n_nodes)), np.zeros((2, n_shards, n_nodes), np.int64)
+
+
+def as_nodes(arrays: NodeArrays, order: NDArray[np.int64], subsets: NDArray[np.uint64]) -> BoostNodes:
+    """Nodes in such memory, with an order of splits and words of subsets."""
+    numbers, floats, ranges = arrays
+    return BoostNodes._make([*numbers, *floats, *ranges, order, subsets])
 
 
 def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
@@ -624,18 +673,3 @@ def is_small(n_rows: int, n_summed: int) -> bool:
 def bag_size(share: float, n_rows: int) -> int:
     """Rows of a sample."""
     return max(1, int(share * n_rows))
-
-
-def count_shards(n_threads: int) -> int:
-    """Shards of the rows for so many threads; finer ones than a thread each, so that nodes can be parted evenly."""
-    return 1 if n_threads == 1 else n_threads * min(max(FEW_SHARDS // n_threads, 1), SHARDS_PER_THREAD)
-
-
-def deal_out(n_rows: int, n_shards: int) -> NDArray[np.int64]:
-    """Where the rows of each shard begin in the buffer, shape (n_shards + 1,): runs of SHARD_ROWS go round."""
-    if n_shards == 1:
-        return np.array([0, n_rows], np.int64)
-    run = np.arange(-(-n_rows // SHARD_ROWS))
-    sizes = np.minimum(SHARD_ROWS, n_rows - run * SHARD_ROWS)
-    shares = np.bincount(run % n_shards, sizes, n_shards).astype(np.int64)
-    return np.concatenate([[0], np.cumsum(shares)])

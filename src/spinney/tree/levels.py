@@ -35,7 +35,6 @@ from spinney._types import (
     SUM,
 )
 from spinney.kernels.common.structs import (
-    BoostNodes,
     BoostTable,
     ByteRows,
     LeafLinks,
@@ -43,8 +42,7 @@ from spinney.kernels.common.structs import (
     NodeCounts,
     PassScratch,
 )
-from spinney.tree.boost import BoostMemory, make_boost_nodes, make_boost_scratch
-from spinney.tree.workspace import enlarge
+from spinney.tree.boost import BoostMemory, make_boost_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -303,7 +301,7 @@ class LevelGrowth(BoostMemory):
         self.engine, self.weigh = engine, weigh
         self.needs_squares = params.cat_penalty != 0.0 and self.most_words > 0
         self.allocate_slots(count_slots(params, n_rows))
-        self.nodes = make_boost_nodes(2 * self.n_slots, 1, 0)
+        self.allocate_nodes(2 * self.n_slots, 1, 0)
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
         self.scratch = make_boost_scratch(n_codes, len(bins.place))
         self.no_rows = ByteRows(np.zeros(8, np.uint8), np.zeros(1, np.uint64), np.zeros(1, SUM), np.zeros(1, ROW))
@@ -379,9 +377,7 @@ class LevelGrowth(BoostMemory):
         kernels, frontier, table = self.kernels.boost.levels, self.frontier, self.table
         n_after = int(self.state[N_NODES]) + 2 * len(wanted)
         while n_after > len(self.nodes.test):
-            self.nodes = BoostNodes._make(
-                [*(enlarge(each, 2 * len(self.nodes.test)) for each in self.nodes[:-1]), self.nodes.subsets]
-            )
+            self.double_nodes()
         nodes = self.nodes
         slots = [self.slot_of.pop(number) for number in wanted]
         features = frontier.feature[slots]

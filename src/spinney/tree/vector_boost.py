@@ -161,7 +161,9 @@ class VectorGrowth(BoostGrowth):
 
         `leaf` is written for the rows of the bag.
         """
-        self.begin(0, bag)
+        if bag is not None:
+            self.gather(bag)
+        self.begin(0, None if bag is None else len(bag))
         n_used = len(self.table.used)
         settings = self.settings(PackedUnits(1.0, 1.0), 1, min_weight, n_used, 0.0, seed)
         share_rows = max(SHARE_CELLS // max(n_used * self.width, 1), SHARD_ROWS)

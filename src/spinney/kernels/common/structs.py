@@ -1182,6 +1182,22 @@ class LeafLinks(NamedTuple):
     number: NDArray[np.int64]  # of a kept node among those that are left
 
 
+class RoutedRows(NamedTuple):
+    """Room to find the leaves of rows of the table. Life: fit, of a thread; `route_rest` writes.
+
+    A leaf is a bit of a word. For each byte of a row that the tree tests and each code, a word has the leaves that are
+    left: of a row, one leaf is in the words of all its codes.
+    """
+
+    waiting: NDArray[np.int32]  # (any,): rows whose leaves are found together
+    left: NDArray[np.uint64]  # the same: leaves that are left of each
+    n_places: NDArray[np.int64]  # (1,): bytes that the tree tests; NOT_LISTED before the first rows of a tree, ...
+    places: NDArray[np.int64]  # (room,): these bytes; of no more there are words
+    words: NDArray[np.uint64]  # (room * HISTOGRAM_STRIDE,): leaves that are left, by byte and code
+    below: NDArray[np.uint64]  # (2 * 64 - 1,): leaves below each node
+    leaf: NDArray[np.int64]  # (64,): the node of each bit
+
+
 class LeafSums(NamedTuple):
     """Sums of true gradients and hessians by leaf, in fixed point. Life: tree; `sum_leaves` writes."""
 
