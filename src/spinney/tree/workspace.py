@@ -123,7 +123,8 @@ def make_subsets(n_levels: int) -> SubsetScratch:
     """Scratch memory for all subsets of so many levels: see `SubsetScratch`."""
     n_subsets = 1 << (n_levels - 1)
     sums = np.zeros((4, n_subsets), SUM)
-    return SubsetScratch._make([np.zeros((n_levels, n_levels + 1), SUM), *sums, np.zeros(n_subsets)])
+    scores = np.zeros((3, n_subsets))
+    return SubsetScratch._make([np.zeros((n_levels, n_levels + 1), SUM), *sums, *scores])
 
 
 def make_random(n_codes: int) -> RandomScratch:

@@ -90,9 +90,15 @@ def least_luck(chance: Chance, weight: int) -> LeastLuck:
 
 
 @inlined
+def least_worth(chance: Chance, top: float) -> float:
+    """The score less luck that a cut must come near to win: `top`, or that of the node."""
+    return max(below_all(top), below_all(chance.floor))
+
+
+@inlined
 def luck_room(chance: Chance, top: float) -> float:
-    """What `least_luck` leaves out, less the score that a cut must come near to win: `top`, or that of the node."""
-    return TWO_LEVELS * chance.noise - max(below_all(top), below_all(chance.floor))
+    """What `least_luck` leaves out, less `least_worth`."""
+    return TWO_LEVELS * chance.noise - least_worth(chance, top)
 
 
 @inlined

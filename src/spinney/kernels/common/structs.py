@@ -217,6 +217,8 @@ class SubsetScratch(NamedTuple):
     with_node: NDArray[np.int64]  # (2**(n - 1),): products with the node
     weights: NDArray[np.int64]  # (2**(n - 1),)
     scores: NDArray[np.float64]  # (2**(n - 1),)
+    roots: NDArray[np.float64]  # (2**(n - 1),): sums of sqrt(weight) over levels
+    most: NDArray[np.float64]  # (2**(n - 1),): what scores less luck are at most
 
 
 class ClassScratch(NamedTuple):

@@ -135,7 +135,7 @@ def chance_of_classes(
         return no_chance()
     weight = np.float64(totals[W_ALL])
     alike = 0.0  # chance that two rows have one class
-    entropy = times_log(totals[W_ALL], xlogx) / weight
+    entropy = times_log(totals[W_ALL], xlogx) / weight if settings.criterion == ENTROPY else 0.0
     for k in range(node.n_present):
         held = sums[ALL, sums[PRESENT, k]]
         share = np.float64(held) / weight

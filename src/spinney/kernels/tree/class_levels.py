@@ -27,7 +27,7 @@ from spinney._types import (
 )
 
 from ..common.bits import bit_place
-from ..common.category_chance import less_luck, sum_roots
+from ..common.category_chance import TWO_LEVELS, least_luck, least_worth, less_luck, luck_room, sum_roots
 from ..common.structs import (
     Candidate,
     Chance,
@@ -223,11 +223,40 @@ def score_subsets(n_bins: int, power: int, weight: int, bins: np.ndarray, subset
 
 
 @inlined
+def bound_subsets(n_bins: int, weight: int, chance: Chance, bins: np.ndarray, subsets: SubsetScratch) -> float:
+    """Write what the score of each subset less its luck is at most to subsets.most; return the largest of these.
+
+    Luck takes three roots and five divisions, `least_luck` none, and of the subsets that score more than the best so
+    far nearly all fall short by it.
+    """
+    roots, weights, most = subsets.roots, subsets.weights, subsets.most
+    roots[0] = np.sqrt(np.float64(bins[BIN_WEIGHT, 0]))
+    for b in range(ONE, np.uint64(n_bins)):
+        size = ONE << (b - ONE)
+        root = np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
+        for m in range(size):
+            roots[size + m] = roots[m] + root
+    least = least_luck(chance, weight)
+    room = TWO_LEVELS * chance.noise
+    n_subsets = (ONE << np.uint64(n_bins - 1)) - ONE
+    for m in range(n_subsets):
+        spread = roots[m] * (chance.roots - roots[m])
+        run = np.float64(weights[m]) * np.float64(weight - weights[m])
+        most[m] = subsets.scores[m] + room - spread * (least.first + spread * least.second) / run
+    top = NO_SCORE
+    for m in range(n_subsets):
+        top = most[m] if most[m] > top else top
+    return top
+
+
+@inlined
 def choose_prefix(
     best: Candidate, n_bins: int, weight: int, chance: Chance, bins: np.ndarray, levels: LevelScratch
 ) -> Candidate:
     """Best prefix by the scores of `score_prefixes`, less their luck; it is left in levels.bitset."""
     top = best.score
+    least = least_luck(chance, weight)
+    room = luck_room(chance, top)
     cut = np.int64(-1)
     w_left = np.int64(0)
     roots = 0.0
@@ -237,9 +266,14 @@ def choose_prefix(
         roots += np.sqrt(np.float64(w))
         score = levels.scores[k]
         if chance.noise > 0.0 and score >= floor_below(top):
+            spread = roots * (chance.roots - roots)
+            run = np.float64(w_left) * np.float64(weight - w_left)
+            if (score + room) * run < spread * (least.first + spread * least.second):
+                continue
             score = less_luck(score, chance, roots, w_left, weight - w_left)
         if score > bar_above(top):
             top = score
+            room = luck_room(chance, top)
             cut = np.int64(k)
     for k in range(np.uint64(cut + 1)):
         level = np.uint64(bins[BIN_CODE, np.uint64(levels.order[k])] - 1)
@@ -260,16 +294,18 @@ def choose_subset(
     """The same of all subsets, by the scores of `score_subsets`."""
     top = best.score
     cut = np.int64(-1)
-    for m in range((np.int64(1) << (n_bins - 1)) - 1):
+    n_subsets = (ONE << np.uint64(n_bins - 1)) - ONE
+    if chance.noise > 0.0 and bound_subsets(n_bins, weight, chance, bins, subsets) < least_worth(chance, top):
+        n_subsets = NONE
+    for m in range(n_subsets):
         score = subsets.scores[m]
         if score < floor_below(top):
             continue
         if chance.noise > 0.0:
-            roots = 0.0
-            for b in range(n_bins):
-                if ((2 * m + 1) >> b) & 1 != 0:
-                    roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
-            score = less_luck(score, chance, roots, subsets.weights[m], weight - subsets.weights[m])
+            if subsets.most[m] < least_worth(chance, top):
+                continue
+            w_left = subsets.weights[m]
+            score = less_luck(score, chance, subsets.roots[m], w_left, weight - w_left)
         if score > bar_above(top):
             top = score
             cut = np.int64(m)
