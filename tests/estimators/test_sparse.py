@@ -79,7 +79,11 @@ def assert_same_answers(one, X, other, S):
         assert (a != b).nnz == 0
 
 
-def test_same_model_and_answers_as_in_full(kind):
+@pytest.mark.parametrize("is_thin", [False, True])
+def test_same_model_and_answers_as_in_full(kind, is_thin, monkeypatch):
+    """Thin: so few cells are stored that rows are not walked in full."""
+    monkeypatch.setattr("spinney.table.sparse.WIDE", 1 if is_thin else 11)
+    monkeypatch.setattr("spinney.table.sparse.FEW_STORED", 1)
     X, classes, score = make_rows()
     y, weight = target_of(kind, classes, score), np.arange(150) % 4 + 0.5
     new = make_rows(40, seed=1)[0]

@@ -5,7 +5,8 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
 deviance or the absolute error or of several outputs, of members that were fitted on other rows than the last ones, and
-of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4.
+of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4; those of sparse training data that are hashed by their
+cells of version 1.5.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "spinney"
-MAJOR, MINOR = 1, 4
+MAJOR, MINOR = 1, 5
 # minor versions that added the training data, dates, bags by blocks, trees by Poisson's deviance and predictors alone,
-# and packed subsets
-TOLD_SINCE, DATED, ALONE, PACKED = 1, 2, 3, 4
+# packed subsets, and hashes of cells
+TOLD_SINCE, DATED, ALONE, PACKED, CELLS = 1, 2, 3, 4, 5
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
 _ANSWERS = '"answers":'  # of trees by the absolute error, and of several outputs
 _HAS_PACKED = f'"{PACKED_PART}":true'  # subsets of features with many levels
+_CELLS = re.compile('"cells:[0-9a-f]{64}')  # sparse data hashed by them
 _EARLIER = '["_n_before",'  # of ensembles whose members were fitted on several tables
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
@@ -71,7 +73,13 @@ def save(
     model = dump(content).decode()
     needs_alone = estimator is None or any(mark in model for mark in (_POISSON, _ANSWERS, _EARLIER))
     needs_alone = needs_alone or _BLOCKS.search(model) is not None
-    needs = {PACKED: _HAS_PACKED in model, ALONE: needs_alone, DATED: _DATES in model, TOLD_SINCE: training is not None}
+    needs = {
+        CELLS: _CELLS.search(model) is not None,
+        PACKED: _HAS_PACKED in model,
+        ALONE: needs_alone,
+        DATED: _DATES in model,
+        TOLD_SINCE: training is not None,
+    }
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
@@ -216,6 +224,8 @@ def open_content(container: Container) -> dict[str, Any]:
         raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
     if _HAS_PACKED in text["model"] and int(minor) < PACKED:
         raise BrokenFileError(f"a tree with packed subsets is of version 1.{PACKED}")
+    if _CELLS.search(text["model"]) is not None and int(minor) < CELLS:
+        raise BrokenFileError(f"a model of sparse data that is hashed by its cells is of version 1.{CELLS}")
     if int(minor) < ALONE:
         refuse_later(text["model"])
     read_training(text)
