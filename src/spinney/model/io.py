@@ -5,8 +5,8 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
 deviance or the absolute error or of several outputs, of members that were fitted on other rows than the last ones, and
-of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4; those of sparse training data that are hashed by their
-cells of version 1.5.
+of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4; those
+of sparse training data that are hashed by their cells of version 1.5.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -193,16 +193,19 @@ class MissingLossError(ValueError):
     """A model was fitted with a loss that must be given again."""
 
 
-def refuse_later(model: str) -> None:
-    """Raise for parts that minor versions from 1.3 on have."""
+def refuse_later(model: str, minor: int) -> None:
+    """Raise for parts that later minor versions have."""
     later = {
-        "a model whose rows are drawn or hashed by blocks": _BLOCKS.search(model) is not None,
-        "a tree by Poisson's deviance": _POISSON in model,
-        "a tree whose nodes hold their answers": _ANSWERS in model,
+        "a model of sparse data that is hashed by its cells": (CELLS, _CELLS.search(model) is not None),
+        "a tree with packed subsets": (PACKED, _HAS_PACKED in model),
+        "a model whose rows are drawn or hashed by blocks": (ALONE, _BLOCKS.search(model) is not None),
+        "a tree by Poisson's deviance": (ALONE, _POISSON in model),
+        "a tree whose nodes hold their answers": (ALONE, _ANSWERS in model),
+        "a model that reads dates": (DATED, _DATES in model),
     }
-    for what, is_there in later.items():
-        if is_there:
-            raise BrokenFileError(f"{what} is of version 1.{ALONE}")
+    for what, (version, is_there) in later.items():
+        if is_there and minor < version:
+            raise BrokenFileError(f"{what} is of version 1.{version}")
 
 
 def open_content(container: Container) -> dict[str, Any]:
@@ -220,14 +223,7 @@ def open_content(container: Container) -> dict[str, Any]:
         )
     if set(text) - {TRAINING} != TEXTS or (TRAINING in text and int(minor) < TOLD_SINCE):
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
-    if _DATES in text["model"] and int(minor) < DATED:
-        raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
-    if _HAS_PACKED in text["model"] and int(minor) < PACKED:
-        raise BrokenFileError(f"a tree with packed subsets is of version 1.{PACKED}")
-    if _CELLS.search(text["model"]) is not None and int(minor) < CELLS:
-        raise BrokenFileError(f"a model of sparse data that is hashed by its cells is of version 1.{CELLS}")
-    if int(minor) < ALONE:
-        refuse_later(text["model"])
+    refuse_later(text["model"], int(minor))
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
