@@ -34,6 +34,7 @@ from spinney.table.fixed_point import (
     with_room,
 )
 from spinney.table.ingest import read_columns
+from spinney.table.sparse_codes import SparseCodes
 from spinney.table.stored_bundles import bundle_stored
 from spinney.tree.structure import Legend
 
@@ -235,7 +236,7 @@ def bin_rows(
 class BagRows(NamedTuple):
     """All rows of a table, for trees that each grow on a bag of them."""
 
-    codes: Codes
+    codes: Codes | SparseCodes
     weights: Weights  # with room for counts
     target: Target
     legend: Legend
@@ -275,7 +276,11 @@ def code_for_bags(
         target = class_target(data.y, len(labels), weights)
     n_workers = count_workers(n_jobs, table.schema.n_features, table.n_rows * table.schema.n_features * CODING_SECONDS)
     n_workers = n_workers if table.most_workers is None else min(n_workers, table.most_workers)
-    codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels, n_workers=n_workers)
+    codes: Codes | SparseCodes
+    if table.stored is not None and table.shelf is None:
+        codes = SparseCodes(table, weights.values, int(tree.max_bins), effort.kernels)
+    else:
+        codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels, n_workers=n_workers)
     weights, target = with_room(weights, target)
     named = None if make_own is not None else own_name(tree.criterion)
     legend = make_legend(table.schema, labels, codes.has_missing, named)

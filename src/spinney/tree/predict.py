@@ -26,6 +26,7 @@ from spinney.kernels.common.structs import (
     SymmetricScratch,
 )
 from spinney.table.sparse import SparseRows
+from spinney.table.sparse_codes import SparseCodes
 from spinney.tree import ranked
 from spinney.tree.broken import BrokenTreeError
 from spinney.tree.surrogates import count_words
@@ -136,8 +137,10 @@ def find_thin_leaves(values: SparseRows, trees: PackedTrees, n_features: int, n_
     return leaf
 
 
-def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any) -> NDArray[np.int32]:
+def find_coded_leaves(tree: Tree, codes: Codes | SparseCodes, rows: NDArray[np.int32], k: Any) -> NDArray[np.int32]:
     """Index of the leaf that rows of a table in codes end in; k: the kernels to use."""
+    if isinstance(codes, SparseCodes):
+        return find_thin_leaves(codes.values[rows], tree.packed, tree.n_features, max(tree.depth, 1))[:, 0]
     leaf = np.empty(len(rows), np.int32)
     scratch = make_block(CODED_ROWS, codes.n_features, np.float64)
     k.predict.lanes.find_coded(codes.rows, rows, codes.features, codes.edges, tree.packed, scratch, leaf)
