@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._criteria import GAIN_RATIO
 from spinney._jit import SameTypes
 from spinney._threads import run_tasks
-from spinney._types import MOMENTS, ROW, SUM, SURROGATE
+from spinney._types import MOMENTS, ROW, SUM
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.cells import find_cells
@@ -37,7 +36,6 @@ from spinney.tree.reduced_error import prune_on_rows
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.subtree import find_tiers
-from spinney.tree.workspace import SUBTREE_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,14 +80,14 @@ class Plan:
     @functools.cached_property
     def packed(self) -> tuple[NDArray[np.uint16], Packing]:
         """The rows that trees grow on: flags are bits where a search can read them, in an order that is drawn."""
-        params, target, n_features = self.params, self.target, self.codes.n_features
-        is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
-        has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
-        if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= self.codes.n_rows:
-            is_lanes = params.has_random_tests and n_features <= SUBTREE_FEATURES  # whose small subtrees read rows
-            if isinstance(self.codes, SparseCodes):
-                return pack_stored(self.codes, has_cells=not is_lanes)
-            return pack_flags(self.codes, None if is_lanes else find_cells(self.codes))
+        params, n_features = self.params, self.codes.n_features
+        reading = params.reads_packed(n_features)
+        if reading is None or self.target.outputs is not None or self.target.n_classes > self.codes.n_rows:
+            return self.codes.rows, whole_codes(n_features)
+        if isinstance(self.codes, SparseCodes):
+            return pack_stored(self.codes, has_cells=reading.has_cells)
+        if params.has_random_feature_order or (params.max_features or n_features) < n_features:
+            return pack_flags(self.codes, find_cells(self.codes) if reading.has_cells else None)
         return self.codes.rows, whole_codes(n_features)
 
 

@@ -108,7 +108,7 @@ def hash_cells(table: Table, y: NDArray[Any], meaning: bytes) -> str:
 
 
 def list_cells(table: Table) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-    """Of some columns after the other: how many cells each has that are not 0, their rows, and their values."""
+    """The cells that are not 0, some columns at a time: how many each column has, their rows, and their values."""
     stored, n_features = table.stored, table.schema.n_features
     if stored is not None and not table.schema.is_categorical.any():
         matrix = stored.by_column

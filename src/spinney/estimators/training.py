@@ -34,7 +34,7 @@ from spinney.table.fixed_point import (
     with_room,
 )
 from spinney.table.ingest import read_columns
-from spinney.table.sparse_codes import SparseCodes
+from spinney.table.sparse_codes import SparseCodes, pack_stored
 from spinney.table.stored_bundles import bundle_stored
 from spinney.tree.structure import Legend
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from spinney.table.coding import Codes
     from spinney.table.columns import Columns
     from spinney.table.fixed_point import Target, Weights
+    from spinney.table.flags import Packing
     from spinney.table.ingest import Table
     from spinney.table.schema import Schema
 
@@ -196,6 +197,20 @@ def code_rows(
     weights = fix_weights(weight, n_rows, times)
     codes = code_table(table, weights.values, max_bins, effort.kernels, keep, is_short=is_short)
     return CodedRows(codes, weights, keep, n_rows, effort, times)
+
+
+def pack_cells(
+    table: Table, weight: NDArray[np.float64] | None, max_bins: int, *, has_cells: bool
+) -> tuple[CodedRows, Packing]:
+    """`code_rows` of a sparse table for a tree that reads rows as they are packed, and how they are."""
+    keep = None if weight is None or np.all(weight > 0.0) else weight > 0.0
+    weight = weight if weight is None or keep is None else weight[keep]
+    table = table.take(keep)
+    effort = estimate_effort(growing_seconds(table.n_rows, table.schema.n_features))
+    weights = fix_weights(weight, table.n_rows)
+    codes = SparseCodes(table, weights.values, max_bins, effort.kernels)
+    rows, packing = pack_stored(codes, has_cells=has_cells)
+    return CodedRows(codes.with_rows(rows), weights, keep, table.n_rows, effort), packing
 
 
 def bin_rows(

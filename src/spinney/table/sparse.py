@@ -171,7 +171,7 @@ class SparseRows:
             yield rows, full[: rows.stop - rows.start]
 
     def count_at_once(self, n_rows: int) -> int:
-        """Of so many rows, those that a block has in full."""
+        """How many of so many rows a block has in full."""
         return max(min(CELLS_AT_ONCE // self.shape[1], n_rows), 1)
 
     def lay(self, lo: int, hi: int, full: NDArray[Any]) -> Iterator[slice]:
