@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from spinney import (
     BaggingClassifier,
@@ -77,6 +78,50 @@ def test_every_cell_counts_and_a_hash_is_compared_with_one_of_its_kind(like):
     X[np.isnan(X)] = -np.nan
     assert fingerprint(read_columns(X), y, like=like) == found
     assert mark_weights(np.ones(LARGE), like=like) == ""
+
+
+def make_sparse(n_rows=300, n_columns=40):
+    """A table of which one cell in twenty is not 0, some are missing and some are stored zeros; and a target."""
+    generator = np.random.default_rng(5)
+    X = np.where(generator.random((n_rows, n_columns)) < 0.05, generator.integers(-3, 4, (n_rows, n_columns)) / 2, 0.0)
+    X[generator.random(X.shape) < 0.01] = np.nan
+    stored = (X != 0.0) | (generator.random(X.shape) < 0.01)
+    return X, sparse.csr_array((X[stored], np.nonzero(stored)), shape=X.shape), generator.integers(0, 2, n_rows)
+
+
+def test_a_large_sparse_table_is_hashed_by_its_cells(monkeypatch):
+    X, S, y = make_sparse()
+    assert fingerprint(read_columns(S), y) == fingerprint(read_columns(X), y)
+    monkeypatch.setattr(fingerprints, "SPARSE_CELLS", X.size)
+    column, row = np.nonzero(X.T)
+    parts = np.bincount(column, minlength=X.shape[1]), row, np.where(np.isnan(X.T), np.nan, X.T)[column, row], y
+    found = fingerprint(read_columns(S), y)
+    assert found == "cells:" + sha(meaning_of(X), *(sha(part.tobytes()).digest() for part in parts)).hexdigest()
+    for n_cells in (1, 7 * len(X), 1 << 20):
+        monkeypatch.setattr(fingerprints, "HASHED_CELLS", n_cells)
+        assert fingerprint(read_columns(X), y, like=found) == found
+    assert fingerprint(read_columns(S), y, like="0" * 64) == fingerprint(read_columns(X), y)
+    for change in (lambda X: X[[1, 0, *range(2, len(X))]], lambda X: np.where(X == 0.5, -0.5, X), lambda X: X[:, ::-1]):
+        assert fingerprint(read_columns(change(X)), y, like=found) != found
+        assert fingerprint(read_columns(sparse.csc_array(change(X))), y) != found
+    assert fingerprint(read_columns(S), 1 - y) != found
+
+
+def test_forests_of_sparse_rows_know_them_again_in_any_form(tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprints, "SPARSE_CELLS", 1)
+    X, S, y = make_sparse()
+    forest = RandomForestClassifier(3, n_jobs=1, random_state=0, warm_start=True).fit(S, y)
+    assert forest._fitted.fingerprint.startswith("cells:")
+    forest.save_model(tmp_path / "forest.spn")
+    file = (tmp_path / "forest.spn").read_bytes()
+    assert b'"version":"1.5"' in file
+    again = load_model(tmp_path / "forest.spn")
+    expected = forest.strength(S, y)
+    for given in (S, X, sparse.coo_array(X)):
+        assert again.strength(given, y) == expected
+    assert len(again.set_params(n_estimators=5).fit(X, y).forest_) == 5
+    with pytest.raises(ValueError, match="not the training data"):
+        forest.strength(X[::-1], y)
 
 
 def test_a_warm_start_of_a_large_table_knows_its_rows(tmp_path):

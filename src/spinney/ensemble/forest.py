@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._criteria import GAIN_RATIO
 from spinney._jit import SameTypes
 from spinney._threads import run_tasks
-from spinney._types import MOMENTS, ROW, SUM, SURROGATE
+from spinney._types import MOMENTS, ROW, SUM
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.cells import find_cells
-from spinney.table.coding import Codes
 from spinney.table.fixed_point import (
     Target,
     Weights,
@@ -28,6 +26,7 @@ from spinney.table.fixed_point import (
 )
 from spinney.table.flags import Packing, pack_flags, whole_codes
 from spinney.table.row_sums import sum_products_of
+from spinney.table.sparse_codes import SparseCodes, pack_stored
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import FIRST_NODES, Bag, Growth
 from spinney.tree.grow_params import GrowParams
@@ -37,12 +36,13 @@ from spinney.tree.reduced_error import prune_on_rows
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.subtree import find_tiers
-from spinney.tree.workspace import SUBTREE_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from spinney.table.coding import Codes
 
 GROUP_ROWS = (
     1 << 16
@@ -60,7 +60,7 @@ def member_key(seed: int, tree: int) -> int:
 class Plan:
     """What the trees of a forest share."""
 
-    codes: Codes
+    codes: Codes | SparseCodes
     weights: Weights  # of the table, with room for counts; see `table.fixed_point.with_room`
     target: Target
     draw: Draw
@@ -80,12 +80,14 @@ class Plan:
     @functools.cached_property
     def packed(self) -> tuple[NDArray[np.uint16], Packing]:
         """The rows that trees grow on: flags are bits where a search can read them, in an order that is drawn."""
-        params, target, n_features = self.params, self.target, self.codes.n_features
-        is_shuffled = params.has_random_feature_order or (params.max_features or n_features) < n_features
-        has_sums = target.outputs is None and params.criterion not in {"absolute_error", GAIN_RATIO}
-        if is_shuffled and has_sums and params.missing != SURROGATE and target.n_classes <= len(self.codes.rows):
-            is_lanes = params.has_random_tests and n_features <= SUBTREE_FEATURES  # whose small subtrees read rows
-            return pack_flags(self.codes, None if is_lanes else find_cells(self.codes))
+        params, n_features = self.params, self.codes.n_features
+        reading = params.reads_packed(n_features)
+        if reading is None or self.target.outputs is not None or self.target.n_classes > self.codes.n_rows:
+            return self.codes.rows, whole_codes(n_features)
+        if isinstance(self.codes, SparseCodes):
+            return pack_stored(self.codes, has_cells=reading.has_cells)
+        if params.has_random_feature_order or (params.max_features or n_features) < n_features:
+            return pack_flags(self.codes, find_cells(self.codes) if reading.has_cells else None)
         return self.codes.rows, whole_codes(n_features)
 
 
@@ -216,7 +218,7 @@ def grow_bag(
         whole = plan.codes.rows if bench is None else bench.rows
         ids, rows = drawn.astype(ROW), take_codes(whole, drawn, held)
     bag, seed = Bag(ids, addends, None if bench is None else bench.packing), member_key(plan.seed, tree)
-    codes = plan.codes._replace(rows=rows)
+    codes = plan.codes.with_rows(rows)
     growth = Growth(codes, target, weights, plan.params, kernels, plan.monotone, bag, room, seed, like)
     growth.control = control
     if bench is not None:
@@ -429,7 +431,7 @@ class ForestGrowth:
 
     def group_size(self, n_trees: int, n_workers: int) -> int:
         """Trees that a task grows one after the other: several of a small table, but four tasks for each worker."""
-        return max(1, min(GROUP_ROWS // len(self.plan.codes.rows), n_trees // (4 * n_workers)))
+        return max(1, min(GROUP_ROWS // self.plan.codes.n_rows, n_trees // (4 * n_workers)))
 
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees, but for those that it began with."""

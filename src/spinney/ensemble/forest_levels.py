@@ -247,7 +247,7 @@ class VoteTask:
         if plan.has_weight is not None:
             is_out &= plan.has_weight[part.first : part.first + part.n_rows]
         rows = np.flatnonzero(is_out).astype(ROW)
-        codes = plan.codes._replace(rows=part.arrays[CODES].view(CODE))
+        codes = plan.codes.with_rows(part.arrays[CODES].view(CODE))
         leaf = find_coded_leaves(self.tree, codes, rows, self.kernels)
         return {}, (rows + ROW(part.first), leaf_votes(self.tree, leaf, is_hard=plan.is_hard, shift=plan.shift))
 
@@ -392,7 +392,7 @@ class LevelForest(ForestGrowth):
         target = bag_target(plan.target, units, np.zeros(1, SUM), np.zeros(1))
         root = TopNode(units.n_rows, 0, root_key(params.seed), units.totals)
         weights = units.weights._replace(values=np.ones(1, SUM))
-        codes = plan.codes._replace(rows=np.zeros((1, plan.codes.rows.shape[1]), CODE))
+        codes = plan.codes.with_rows(np.zeros((1, plan.codes.rows.shape[1]), CODE))
         growth = TopGrowth(codes, target, weights, params, kernels, root, self.budget.most_rows)
         growth.control = np.zeros(CONTROL_SIZE, np.int64)
         return growth
@@ -569,7 +569,7 @@ def grow_on_rows(
     control: Ints,
 ) -> Piece:
     """Grow what is below a node, on its rows: their codes, and their part of the bag."""
-    codes: Codes = plan.codes._replace(rows=rows)
+    codes: Codes = plan.codes.with_rows(rows)
     addends = bags.addends(bag, units)
     weights = units.weights._replace(values=np.ones(1, SUM) if units.weights.is_unit else addends[1])
     target = bag_target(plan.target, units, addends[0], bag.truth)

@@ -23,6 +23,7 @@ from spinney.tree.structure import Legend, Tree
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.table.sparse_codes import SparseCodes
 
 FEATURES = 0x46454154  # the parts of the seed's key that columns and seeds of members are drawn from
 MEMBERS = 0x4D454D42
@@ -113,13 +114,12 @@ class Bags(NamedTuple):
         return None if self.spaces.is_whole else self.spaces.columns(member)
 
 
-def narrow_codes(codes: Codes, columns: NDArray[np.int64]) -> Codes:
+def narrow_codes(codes: Codes | SparseCodes, columns: NDArray[np.int64]) -> Codes:
     """Some columns of a table in codes; the values behind the codes stay where they are."""
-    rows = np.zeros((len(codes.rows), row_stride(len(columns))), codes.rows.dtype)
+    rows = np.zeros((codes.n_rows, row_stride(len(columns))), codes.rows.dtype)
     np.take(codes.rows, columns, axis=1, out=rows[:, : len(columns)])
-    return codes._replace(
-        rows=rows, features=np.take(codes.features, columns, axis=1), has_missing=codes.has_missing[columns]
-    )
+    features, has_missing = np.take(codes.features, columns, axis=1), codes.has_missing[columns]
+    return codes.with_rows(rows)._replace(features=features, has_missing=has_missing)
 
 
 def renumber(tree: Tree, number: NDArray[np.int64], n_levels: NDArray[np.int32]) -> Tree:

@@ -165,7 +165,7 @@ def without_rows(plan: Plan) -> Plan:
     """A plan without codes, weights and targets of rows."""
     return replace(
         plan,
-        codes=plan.codes._replace(rows=plan.codes.rows[:0]),
+        codes=plan.codes.with_rows(plan.codes.rows[:0]),
         **{name: empty(getattr(plan, name), plan.draw.n_rows) for name in ("weights", "target")},
     )
 

@@ -7,6 +7,13 @@ was (`like`).
 
     block of rows    SHA-256 of its columns, one after the other, as float64 (levels by index, one NaN), then of its y
     table            SHA-256 of what the values mean, and the hashes of the blocks
+
+A large table that is given as sparse is hashed by the cells that are not 0, and its hash begins with "cells:". 60,000
+rows of 3,000 columns, of which 2 cells in 1,000 are stored, took 0.8 seconds as a whole: more than five trees do. A
+table in full that is compared with such a hash is hashed like it.
+
+    table            SHA-256 of what the values mean, and of the four hashes of how many cells each column has, of their
+                     rows, of their values and of y
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
 HASHED_CELLS = 1 << 20  # of columns that are hashed at once: 8 MB
 HASHED_ROWS = 1 << 16  # of a block
 TREE = "tree:"
+CELLS = "cells:"
+SPARSE_CELLS = 1 << 20  # of a sparse table, from which on it is hashed by what it stores
 
 
 class BlockHashes:
@@ -65,12 +74,13 @@ def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None =
     """
     schema, n_rows = table.schema, table.n_rows
     meaning = repr((n_rows, schema.n_features, schema.names, schema.levels, classes)).encode()
+    if like.startswith(CELLS) or (not like and goes_by_cells(table)):
+        return hash_cells(table, y, meaning)
     blocks = BlockHashes(n_rows, HASHED_ROWS) if has_blocks(n_rows, like) else None
     whole = hashlib.sha256(meaning)
     n_at_once = max(HASHED_CELLS // max(n_rows, 1), 1)
     for first in range(0, schema.n_features, n_at_once):
-        columns = table.block(first, min(first + n_at_once, schema.n_features))
-        columns[np.isnan(columns)] = np.nan  # one bit pattern
+        columns = join_missing(table.block(first, min(first + n_at_once, schema.n_features)))
         if blocks is None:
             whole.update(np.ascontiguousarray(columns).data)
         else:
@@ -80,6 +90,45 @@ def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None =
         return whole.hexdigest()
     blocks.add(np.ascontiguousarray(y.T))
     return blocks.join(meaning)
+
+
+def goes_by_cells(table: Table) -> bool:
+    """Whether a table that is hashed for the first time is hashed by its cells."""
+    return table.stored is not None and table.n_rows * table.schema.n_features >= SPARSE_CELLS
+
+
+def hash_cells(table: Table, y: NDArray[Any], meaning: bytes) -> str:
+    """Hash of a table by the cells that are not 0, column after column, and of y; the same for one in full."""
+    digests = [hashlib.sha256() for _ in range(4)]
+    for parts in list_cells(table):
+        for digest, part in zip(digests, parts, strict=False):
+            digest.update(np.ascontiguousarray(part).data)
+    digests[-1].update(np.ascontiguousarray(y.T).data)
+    return CELLS + hashlib.sha256(meaning + b"".join(digest.digest() for digest in digests)).hexdigest()
+
+
+def list_cells(table: Table) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    """The cells that are not 0, some columns at a time: how many each column has, their rows, and their values."""
+    stored, n_features = table.stored, table.schema.n_features
+    if stored is not None and not table.schema.is_categorical.any():
+        matrix = stored.by_column
+        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, as its values are
+            values = matrix.data.astype(np.float64)
+        is_cell = values != 0.0
+        n_before = np.append(0, np.cumsum(is_cell))
+        yield np.diff(n_before[matrix.indptr]), matrix.indices[is_cell].astype(np.int64), join_missing(values[is_cell])
+        return
+    n_at_once = max(HASHED_CELLS // max(table.n_rows, 1), 1)
+    for first in range(0, n_features, n_at_once):
+        columns = table.block(first, min(first + n_at_once, n_features))
+        column, row = np.nonzero(columns)
+        yield np.bincount(column, minlength=len(columns)), row, join_missing(columns[column, row])
+
+
+def join_missing(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same values, in their memory, with one bit pattern for what is missing."""
+    values[np.isnan(values)] = np.nan
+    return values
 
 
 def fingerprint_blocks(
@@ -105,9 +154,7 @@ def fingerprint_blocks(
                 for columns, at in here
             ]
             for parts in zip(*found, strict=True):
-                values = np.concatenate(parts, dtype=np.float64)
-                values[np.isnan(values)] = np.nan  # one bit pattern
-                digest.update(values.data)
+                digest.update(join_missing(np.concatenate(parts, dtype=np.float64)).data)
         while len(y) < hi - lo:
             y = np.concatenate([y, next(left)])
         digest.update(np.ascontiguousarray(y[: hi - lo]).data)

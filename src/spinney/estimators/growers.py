@@ -15,15 +15,15 @@ import numpy as np
 
 from spinney._cost import TEXTBOOK_VISIT_SECONDS, TRACE_VISIT_SECONDS, VISIT_SECONDS
 from spinney._criteria import CRITERIA, GAIN_RATIO
-from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
+from spinney._types import LEARNED, OWN_BRANCH, ROW, SURROGATE
 from spinney.estimators.checks import row_count
-from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, target_form
+from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, pack_cells, target_form
 from spinney.table.fixed_point import class_target, count_labels, label_target, output_target, value_target
 from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
 from spinney.tracing.replay import class_rows, textbook_rules, value_rows
 from spinney.tracing.trace import make_trace
-from spinney.tree.grow import Growth
+from spinney.tree.grow import Bag, Growth
 from spinney.tree.grow_params import GrowParams
 from spinney.tree.pessimistic import collapse
 from spinney.tree.structure import Tree
@@ -108,14 +108,20 @@ class CartGrower:
     def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
         """A tree of the rows that have a weight, not pruned."""
         table, is_searched = data.table, not self.params.has_random_tests
-        is_short = is_searched and self.params.missing != SURROGATE and table.is_short
-        is_short &= table.n_rows * table.schema.n_features >= LEAST_SHORT
-        rows = code_rows(table, weight, self.max_bins, VISIT_SECONDS, is_short=is_short)
+        reading = self.params.reads_packed(table.schema.n_features)
+        bag = None
+        if table.stored is not None and reading is not None and data.y.ndim == 1:
+            rows, packing = pack_cells(table, weight, self.max_bins, has_cells=reading.has_cells)
+            bag = Bag(np.arange(rows.n_rows, dtype=ROW), packing=packing)
+        else:
+            is_short = is_searched and self.params.missing != SURROGATE and table.is_short
+            is_short &= table.n_rows * table.schema.n_features >= LEAST_SHORT
+            rows = code_rows(table, weight, self.max_bins, VISIT_SECONDS, is_short=is_short)
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
         target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, params, has_truth=not is_searched)
         legend = make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion)
-        growth = Growth(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
-        del rows, target  # the tree lets its codes go when it is grown
+        growth = Growth(rows.codes, target, rows.weights, params, rows.kernels, self.monotone, bag)
+        del rows, target, bag  # the tree lets its codes go when it is grown
         return growth.grow_alone().with_legend(legend)
 
     def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:

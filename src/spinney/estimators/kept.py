@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VALUE = "_fitted"  # the attribute that holds a fitted model as one value; its parts are kept by their own names
 
 
-HASH = re.compile("((tree:)?[0-9a-f]{64}){1,2}")
+HASH = re.compile("((tree:|cells:)?[0-9a-f]{64}){1,2}")
 
 
 class _Absent:
@@ -147,9 +147,9 @@ class Kept(NamedTuple):
 
 
 def find_hash_fault(text: str, _: Any) -> str | None:
-    """A hash of data is 64 hexadecimal digits, marked where it is one of blocks; bagging has that of weights behind it.
+    """A hash of data is 64 hexadecimal digits, marked where it is one of blocks or cells; bagging has two.
 
-    The hash of weights which are all 1 is empty.
+    The second is that of weights; that of weights which are all 1 is empty.
     """
     return None if not text or HASH.fullmatch(text) else f"{text!r:.60} is no hash"
 

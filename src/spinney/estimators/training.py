@@ -34,6 +34,7 @@ from spinney.table.fixed_point import (
     with_room,
 )
 from spinney.table.ingest import read_columns
+from spinney.table.sparse_codes import SparseCodes, pack_stored
 from spinney.table.stored_bundles import bundle_stored
 from spinney.tree.structure import Legend
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from spinney.table.coding import Codes
     from spinney.table.columns import Columns
     from spinney.table.fixed_point import Target, Weights
+    from spinney.table.flags import Packing
     from spinney.table.ingest import Table
     from spinney.table.schema import Schema
 
@@ -197,6 +199,20 @@ def code_rows(
     return CodedRows(codes, weights, keep, n_rows, effort, times)
 
 
+def pack_cells(
+    table: Table, weight: NDArray[np.float64] | None, max_bins: int, *, has_cells: bool
+) -> tuple[CodedRows, Packing]:
+    """`code_rows` of a sparse table for a tree that reads rows as they are packed, and how they are."""
+    keep = None if weight is None or np.all(weight > 0.0) else weight > 0.0
+    weight = weight if weight is None or keep is None else weight[keep]
+    table = table.take(keep)
+    effort = estimate_effort(growing_seconds(table.n_rows, table.schema.n_features))
+    weights = fix_weights(weight, table.n_rows)
+    codes = SparseCodes(table, weights.values, max_bins, effort.kernels)
+    rows, packing = pack_stored(codes, has_cells=has_cells)
+    return CodedRows(codes.with_rows(rows), weights, keep, table.n_rows, effort), packing
+
+
 def bin_rows(
     table: Table,
     weight: NDArray[np.float64] | None,
@@ -235,7 +251,7 @@ def bin_rows(
 class BagRows(NamedTuple):
     """All rows of a table, for trees that each grow on a bag of them."""
 
-    codes: Codes
+    codes: Codes | SparseCodes
     weights: Weights  # with room for counts
     target: Target
     legend: Legend
@@ -275,7 +291,11 @@ def code_for_bags(
         target = class_target(data.y, len(labels), weights)
     n_workers = count_workers(n_jobs, table.schema.n_features, table.n_rows * table.schema.n_features * CODING_SECONDS)
     n_workers = n_workers if table.most_workers is None else min(n_workers, table.most_workers)
-    codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels, n_workers=n_workers)
+    codes: Codes | SparseCodes
+    if table.stored is not None and table.shelf is None:
+        codes = SparseCodes(table, weights.values, int(tree.max_bins), effort.kernels)
+    else:
+        codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels, n_workers=n_workers)
     weights, target = with_room(weights, target)
     named = None if make_own is not None else own_name(tree.criterion)
     legend = make_legend(table.schema, labels, codes.has_missing, named)

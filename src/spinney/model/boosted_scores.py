@@ -23,7 +23,9 @@ from spinney.tree.predict import (
     can_score,
     find_all_leaves,
     find_steps,
+    lay_thin,
     make_lane_scratch,
+    pick_trees,
     score_at_once,
     vote_by_ranks,
 )
@@ -31,6 +33,7 @@ from spinney.tree.predict import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.kernels.common.structs import PackedTrees
     from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
@@ -71,6 +74,9 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
         Added to.
     """
     if isinstance(values, SparseRows):
+        if values.is_thin and forest.answers is None and forest.linear is None:
+            add_thin_rounds(forest, rounds, values, lo, hi, raw)
+            return
         for rows, block in values.blocks(lo, hi):
             scores = np.ascontiguousarray(raw[:, rows])
             add_rounds(forest, rounds, block, 0, len(block), scores)
@@ -93,15 +99,32 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
         add_linear_rounds(forest, rounds, values, lo, hi, raw)
         return
     scratch = make_lane_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
-    no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
-    first, last = rounds.start * n_raw, rounds.stop * n_raw
-    for row in range(n_raw):
-        trees = slice(first + row, last, n_raw)
-        packed = forest.packed_for(len(values))._replace(
-            first_node=fixed(np.ascontiguousarray(forest.first_node[trees])),
-            first_word=fixed(np.ascontiguousarray(forest.first_word[trees])),
-        )
+    no_shares = make_no_shares(len(rounds))
+    for row, packed in enumerate(split_rounds(forest, rounds, n_raw, len(values))):
         k.predict.lanes.vote(fixed(values), lo, hi, packed, no_shares, scratch, raw[row].reshape(-1, 1))
+
+
+def add_thin_rounds(
+    forest: Forest, rounds: range, values: SparseRows, lo: int, hi: int, raw: NDArray[np.float64]
+) -> None:
+    """The same for rows most of whose cells are not stored."""
+    k = kernels((hi - lo) * len(rounds) * len(raw) * TYPICAL_DEPTH * STEP_SECONDS)
+    no_shares = make_no_shares(len(rounds))
+    trees = split_rounds(forest, rounds, len(raw), len(values))
+    for rows, scratch in lay_thin(values, lo, hi, forest.n_features):
+        for row, packed in enumerate(trees):
+            k.predict.lanes.vote_laid(int(values.has_missing), packed, no_shares, scratch, raw[row, rows, None])
+
+
+def split_rounds(forest: Forest, rounds: range, n_raw: int, n_rows: int) -> list[PackedTrees]:
+    """For each raw score its trees of the rounds, for so many rows to walk through."""
+    first, last = rounds.start * n_raw, rounds.stop * n_raw
+    return [pick_trees(forest, slice(first + row, last, n_raw), n_rows) for row in range(n_raw)]
+
+
+def make_no_shares(n_trees: int) -> LeafShares:
+    """What kernels of class shares ask for where leaves have values."""
+    return LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(n_trees, np.int64)))
 
 
 def add_linear_rounds(

@@ -5,7 +5,8 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
 deviance or the absolute error or of several outputs, of members that were fitted on other rows than the last ones, and
-of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4.
+of a predictor alone, which has no estimator, of version 1.3; those of trees with packed subsets of version 1.4; those
+of sparse training data that are hashed by their cells of version 1.5.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "spinney"
-MAJOR, MINOR = 1, 4
+MAJOR, MINOR = 1, 5
 # minor versions that added the training data, dates, bags by blocks, trees by Poisson's deviance and predictors alone,
-# and packed subsets
-TOLD_SINCE, DATED, ALONE, PACKED = 1, 2, 3, 4
+# packed subsets, and hashes of cells
+TOLD_SINCE, DATED, ALONE, PACKED, CELLS = 1, 2, 3, 4, 5
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
 _ANSWERS = '"answers":'  # of trees by the absolute error, and of several outputs
 _HAS_PACKED = f'"{PACKED_PART}":true'  # subsets of features with many levels
+_CELLS = re.compile('"cells:[0-9a-f]{64}')  # sparse data hashed by them
 _EARLIER = '["_n_before",'  # of ensembles whose members were fitted on several tables
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
@@ -71,7 +73,13 @@ def save(
     model = dump(content).decode()
     needs_alone = estimator is None or any(mark in model for mark in (_POISSON, _ANSWERS, _EARLIER))
     needs_alone = needs_alone or _BLOCKS.search(model) is not None
-    needs = {PACKED: _HAS_PACKED in model, ALONE: needs_alone, DATED: _DATES in model, TOLD_SINCE: training is not None}
+    needs = {
+        CELLS: _CELLS.search(model) is not None,
+        PACKED: _HAS_PACKED in model,
+        ALONE: needs_alone,
+        DATED: _DATES in model,
+        TOLD_SINCE: training is not None,
+    }
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
@@ -185,16 +193,19 @@ class MissingLossError(ValueError):
     """A model was fitted with a loss that must be given again."""
 
 
-def refuse_later(model: str) -> None:
-    """Raise for parts that minor versions from 1.3 on have."""
+def refuse_later(model: str, minor: int) -> None:
+    """Raise for parts that later minor versions have."""
     later = {
-        "a model whose rows are drawn or hashed by blocks": _BLOCKS.search(model) is not None,
-        "a tree by Poisson's deviance": _POISSON in model,
-        "a tree whose nodes hold their answers": _ANSWERS in model,
+        "a model of sparse data that is hashed by its cells": (CELLS, _CELLS.search(model) is not None),
+        "a tree with packed subsets": (PACKED, _HAS_PACKED in model),
+        "a model whose rows are drawn or hashed by blocks": (ALONE, _BLOCKS.search(model) is not None),
+        "a tree by Poisson's deviance": (ALONE, _POISSON in model),
+        "a tree whose nodes hold their answers": (ALONE, _ANSWERS in model),
+        "a model that reads dates": (DATED, _DATES in model),
     }
-    for what, is_there in later.items():
-        if is_there:
-            raise BrokenFileError(f"{what} is of version 1.{ALONE}")
+    for what, (version, is_there) in later.items():
+        if is_there and minor < version:
+            raise BrokenFileError(f"{what} is of version 1.{version}")
 
 
 def open_content(container: Container) -> dict[str, Any]:
@@ -212,12 +223,7 @@ def open_content(container: Container) -> dict[str, Any]:
         )
     if set(text) - {TRAINING} != TEXTS or (TRAINING in text and int(minor) < TOLD_SINCE):
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
-    if _DATES in text["model"] and int(minor) < DATED:
-        raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
-    if _HAS_PACKED in text["model"] and int(minor) < PACKED:
-        raise BrokenFileError(f"a tree with packed subsets is of version 1.{PACKED}")
-    if int(minor) < ALONE:
-        refuse_later(text["model"])
+    refuse_later(text["model"], int(minor))
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):

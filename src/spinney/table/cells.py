@@ -11,13 +11,16 @@ the usual one some 40 bytes. The cells are kept by column, for the search, and b
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import CODE, IS_CATEGORICAL, N_CODES, ROW
 from spinney.table.coding import Codes
+
+if TYPE_CHECKING:
+    from spinney.table.sparse_codes import SparseCodes
 
 LEAST_SPARSE = 100  # features that rows are to be rid of: they are shorter by 200 bytes then
 USUAL_SHARE = 20  # of so many rows, all but one at least have the usual code
@@ -38,13 +41,17 @@ class SparseColumns(NamedTuple):
     row_code: NDArray[np.uint16]  # (n_cells,)
 
 
-def guess_usual(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Features that may be sparse, and the code that is usual then: numbers that miss nothing, of three values or more.
+def can_be_sparse(codes: Codes | SparseCodes) -> NDArray[np.bool_]:
+    """Whether features are numbers that miss nothing, and not of two values: a bit of a row is less than cells are.
 
-    Two values are a bit of a row, which is less than cells are.
+    Of one value there are no cells at all: words that no text has.
     """
-    features = codes.features
-    may_be = np.flatnonzero((features[IS_CATEGORICAL] == 0) & (features[N_CODES] > 2) & ~codes.has_missing)
+    return (codes.features[IS_CATEGORICAL] == 0) & (codes.features[N_CODES] != 2) & ~codes.has_missing
+
+
+def guess_usual(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """Features that may be sparse, and the code that is usual then."""
+    may_be = np.flatnonzero(can_be_sparse(codes))
     n_rows = len(codes.rows)
     sampled = codes.rows[np.linspace(0, n_rows - 1, min(n_rows, SAMPLED_ROWS)).astype(np.int64)].take(may_be, axis=1)
     usual = np.sort(sampled, axis=0)[len(sampled) // 2]

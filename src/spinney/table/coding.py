@@ -9,14 +9,13 @@ import numpy as np
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, MISSING_CODE, N_CODES, OFFSET
 from spinney.table.column_workers import open_workers, run_all
 from spinney.table.ingest import take_from_shelf
-from spinney.table.stored_codes import StoredCodes, code_stored_columns
+from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from spinney.table.ingest import Table
+    from spinney.table.stored_codes import StoredCodes
 
     Edges = tuple[NDArray[np.float64], NDArray[np.float64]]  # lowest and highest value behind each code
 
@@ -41,6 +40,15 @@ class Codes(NamedTuple):
     def n_features(self) -> int:
         """Number of columns."""
         return self.features.shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def with_rows(self, rows: NDArray[np.uint16]) -> Codes:
+        """The codes of some rows, that stand as a forest has them."""
+        return self._replace(rows=rows)
 
 
 def midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -339,22 +347,20 @@ class ColumnCoder:
 
 def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
     """The same of a sparse table, by its stored cells."""
-    n_features = table.schema.n_features
-    rows = np.empty((table.n_rows, row_stride(n_features)), CODE)
-    edges, has_missing = [], np.zeros(n_features, np.bool_)
+    columns = list(code_stored_columns(table, weight, max_codes, kernels))
+    described = describe_codes([(column.low, column.high) for column in columns], table.schema.is_categorical)
+    has_missing = np.array([column.has_missing for column in columns])
+    return Codes(write_stored_rows(columns, table.n_rows), *described, has_missing)
 
-    def tell() -> Iterator[StoredCodes]:
-        for j, column in enumerate(code_stored_columns(table, weight, max_codes, kernels)):
-            edges.append((column.low, column.high))
-            has_missing[j] = column.has_missing
-            yield column
 
-    assert table.stored is not None
-    if len(table.stored.by_column.data) * FEW_CELLS < rows.size:
-        write_cells(list(tell()), rows)
+def write_stored_rows(columns: list[StoredCodes], n_rows: int) -> NDArray[np.uint16]:
+    """The codes of all cells of a sparse table, (n_rows, stride)."""
+    rows = np.empty((n_rows, row_stride(len(columns))), CODE)
+    if sum(len(column.codes) for column in columns) * FEW_CELLS < rows.size:
+        write_cells(columns, rows)
     else:
-        write_by_columns(tell(), n_features, rows)
-    return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
+        write_by_columns(columns, rows)
+    return rows
 
 
 def write_cells(columns: list[StoredCodes], rows: NDArray[np.uint16]) -> None:
@@ -366,16 +372,17 @@ def write_cells(columns: list[StoredCodes], rows: NDArray[np.uint16]) -> None:
         rows[column.rows, j] = column.codes
 
 
-def write_by_columns(columns: Iterator[StoredCodes], n_columns: int, rows: NDArray[np.uint16]) -> None:
+def write_by_columns(columns: list[StoredCodes], rows: NDArray[np.uint16]) -> None:
     """The same of columns with more of them, several side by side."""
+    n_columns = len(columns)
     at_once = min(max(CELLS_AT_ONCE // len(rows), 1), n_columns)
     some = np.empty((at_once, len(rows)), CODE)
     rows[:, n_columns:] = 0
-    for j, column in enumerate(columns):
-        column.write(some[j % at_once])
-        if (j + 1) % at_once == 0 or j + 1 == n_columns:
-            first = j - j % at_once
-            rows[:, first : j + 1] = some[: j + 1 - first].T
+    for first in range(0, n_columns, at_once):
+        here = columns[first : first + at_once]
+        for column, out in zip(here, some, strict=False):
+            column.write(out)
+        rows[:, first : first + len(here)] = some[: len(here)].T
 
 
 def describe_codes(

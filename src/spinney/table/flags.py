@@ -10,7 +10,7 @@ as they stand in a row while a tree grows; `Packing.number` tells what the table
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from spinney._types import CODE, CODES_OF_WORD, IS_BINNED, IS_CATEGORICAL, N_CODES
 from spinney.table.cells import SparseColumns
 from spinney.table.coding import Codes, row_stride
+
+if TYPE_CHECKING:
+    from spinney.table.sparse_codes import SparseCodes
 
 CELLS_AT_ONCE = 1 << 20  # that are packed together: three megabytes beside the rows
 
@@ -45,10 +48,37 @@ def whole_codes(n_features: int) -> Packing:
     return Packing(np.arange(n_features), n_features)
 
 
-def find_flags(codes: Codes) -> NDArray[np.bool_]:
+def find_flags(codes: Codes | SparseCodes) -> NDArray[np.bool_]:
     """Numbers of two values without a missing one, (n_features,); those of two bins have more."""
     is_whole = (codes.features[IS_CATEGORICAL] == 0) & (codes.features[IS_BINNED] == 0)
     return (codes.features[N_CODES] == 2) & is_whole & ~codes.has_missing
+
+
+class FlagLayout(NamedTuple):
+    """How a row of words stands: codes, then whole words of bits."""
+
+    coded: NDArray[np.int64]  # features with codes of their own
+    flags: NDArray[np.int64]  # features that are bits
+    first_byte: int  # of the bits
+    stride: int  # codes of a row
+
+    def packing(self, sparse: SparseColumns | None) -> Packing:
+        """The places of all features; sparse ones have none in a row."""
+        cells = [] if sparse is None else [sparse.features]
+        return Packing(np.concatenate([self.coded, self.flags, *cells]), len(self.coded), sparse)
+
+
+def lay_out_flags(is_flag: NDArray[np.bool_], sparse: SparseColumns | None) -> FlagLayout | None:
+    """How rows stand where flags are bits and sparse features have no place; None where that makes none shorter."""
+    is_coded = ~is_flag
+    if sparse is not None:
+        is_coded[sparse.features] = False
+    coded, flags = np.flatnonzero(is_coded), np.flatnonzero(is_flag)
+    first = -(-len(coded) // CODES_OF_WORD) * CODES_OF_WORD
+    stride = row_stride(first + -(-len(flags) // 64) * CODES_OF_WORD)
+    if stride >= row_stride(len(is_flag)):
+        return None
+    return FlagLayout(coded, flags, first * np.dtype(CODE).itemsize, stride)
 
 
 def pack_flags(codes: Codes, sparse: SparseColumns | None = None) -> tuple[NDArray[np.uint16], Packing]:
@@ -56,23 +86,15 @@ def pack_flags(codes: Codes, sparse: SparseColumns | None = None) -> tuple[NDArr
 
     Sparse features have no place in them.
     """
-    is_flag = find_flags(codes)
-    is_coded = ~is_flag
-    cells = np.empty(0, np.int64) if sparse is None else sparse.features
-    is_coded[cells] = False
-    coded, flags = np.flatnonzero(is_coded), np.flatnonzero(is_flag)
-    n_words = -(-len(coded) // CODES_OF_WORD)
-    first = n_words * CODES_OF_WORD
-    stride = row_stride(first + -(-len(flags) // 64) * CODES_OF_WORD)
-    if stride >= codes.rows.shape[1]:
+    laid = lay_out_flags(find_flags(codes), sparse)
+    if laid is None:
         return codes.rows, whole_codes(codes.n_features)
-    rows = np.zeros((len(codes.rows), stride), CODE)
-    n_bytes = -(-len(flags) // 8)
+    rows = np.zeros((len(codes.rows), laid.stride), CODE)
     at_once = max(CELLS_AT_ONCE // codes.n_features, 1)
     for begin in range(0, len(rows), at_once):
         block = codes.rows[begin : begin + at_once]
         here = rows[begin : begin + at_once]
-        here[:, : len(coded)] = block.take(coded, axis=1)
-        bits = np.packbits(block.take(flags, axis=1) == 2, axis=1, bitorder="little")
-        here.view(np.uint8)[:, 2 * first : 2 * first + n_bytes] = bits
-    return rows, Packing(np.concatenate([coded, flags, cells]), len(coded), sparse)
+        here[:, : len(laid.coded)] = block.take(laid.coded, axis=1)
+        bits = np.packbits(block.take(laid.flags, axis=1) == 2, axis=1, bitorder="little")
+        here.view(np.uint8)[:, laid.first_byte : laid.first_byte + bits.shape[1]] = bits
+    return rows, laid.packing(sparse)

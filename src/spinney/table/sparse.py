@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 CELLS_AT_ONCE = 1 << 22  # of a block of rows: 32 MB
+WIDE = 256  # columns from which on rows in full cost more than what is done with them,
+FEW_STORED = 8  # where at most one in so many cells is stored
 FLOAT32 = np.dtype(np.float32)
 _REBUILD = "Build it anew from its cells, for example by scipy.sparse.coo_array((data, (rows, columns)), shape=shape)."
 
@@ -142,25 +144,44 @@ class SparseRows:
         return out
 
     def _write(self, rows: slice, out: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Write rows to an array of zeros; the places of their stored cells."""
+        """Write rows to the first ones of an array of zeros; the places of their stored cells."""
         some = self.matrix.by_row[rows]
         places = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr)), some.indices
         out[places] = self._to_floats(some.data)
         for j, column in self.levels.items():
-            out[:, j] = column[rows]
+            out[: some.shape[0], j] = column[rows]
         return places
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether what reads every cell of a row in full reads zeros for most of its time."""
+        n_rows, n_columns = self.shape
+        return n_columns >= WIDE and len(self.matrix.data) * FEW_STORED <= n_rows * n_columns
+
+    @once
+    def has_missing(self) -> bool:
+        """Whether a value is missing."""
+        is_missing = bool(np.isnan(self.matrix.data).any()) if self.matrix.dtype.kind == "f" else False
+        return is_missing or any(bool(np.isnan(column).any()) for column in self.levels.values())
 
     def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Rows lo .. hi in blocks: which they are, and their values, which hold until the next block is asked for."""
         hi = len(self) if hi is None else hi
-        n_at_once = max(min(CELLS_AT_ONCE // self.shape[1], hi - lo), 1)
-        full = np.zeros((n_at_once, self.shape[1]), self.dtype)
-        for first in range(lo, hi, n_at_once):
-            rows = slice(first, min(first + n_at_once, hi))
-            out = full[: rows.stop - rows.start]
-            places = self._write(rows, out)
-            yield rows, out
-            out[places] = 0.0
+        full = np.zeros((self.count_at_once(hi - lo), self.shape[1]), self.dtype)
+        for rows in self.lay(lo, hi, full):
+            yield rows, full[: rows.stop - rows.start]
+
+    def count_at_once(self, n_rows: int) -> int:
+        """How many of so many rows a block has in full."""
+        return max(min(CELLS_AT_ONCE // self.shape[1], n_rows), 1)
+
+    def lay(self, lo: int, hi: int, full: NDArray[Any]) -> Iterator[slice]:
+        """Write rows lo .. hi, one block after the other, to the first columns of `full`, zeros before and behind."""
+        for first in range(lo, hi, len(full)):
+            rows = slice(first, min(first + len(full), hi))
+            places = self._write(rows, full)
+            yield rows
+            full[places] = 0.0
 
 
 Values: TypeAlias = NDArray[Any] | SparseRows

@@ -172,7 +172,7 @@ class Growth(Driven):
             self.features[IS_LISTED, self.packing.n_coded :] = 0
             if monotone is not None:
                 self.features[MONOTONE] = monotone[self.packing.number]
-            self.traits = tell_traits(self.features)
+            self.traits = tell_traits(self.features, has_cells=self.packing.sparse is not None)
         else:
             self.features, self.traits, self.packing = like.features, like.traits, like.packing
         self.is_light = int(weights.values.max()) <= MOST_PAIR_WEIGHT

@@ -33,6 +33,7 @@ from spinney._types import (
 from spinney.kernels.common.structs import Settings
 from spinney.table.fixed_point import Target, Weights, scale
 
+SUBTREE_FEATURES = 256  # of the widest table whose small subtrees are finished in one go: 128 kB of values
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
@@ -65,6 +66,18 @@ class GrowParams:
     free_levels: int = 0  # a category of no more levels pays nothing
     has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
+
+    def reads_packed(self, n_features: int) -> PackedReading | None:
+        """Which features a search on sums for one output reads otherwise than as codes; None: none of them."""
+        if self.criterion in {"absolute_error", GAIN_RATIO} or self.missing == SURROGATE:
+            return None
+        return PackedReading(has_cells=not (self.has_random_tests and n_features <= SUBTREE_FEATURES))
+
+
+class PackedReading(NamedTuple):
+    """What a search reads beside codes: flags as bits, and cells."""
+
+    has_cells: bool  # random tests of few features have small subtrees, which read whole rows
 
 
 @dataclass(frozen=True)
@@ -109,10 +122,11 @@ class Traits(NamedTuple):
     has_listed: bool
     has_monotone: bool
     n_levels: NDArray[np.int32]  # of each feature of the table, 0 for numbers
+    has_cells: bool
 
 
-def tell_traits(features: NDArray[np.int64]) -> Traits:
-    """Look at the features of a table."""
+def tell_traits(features: NDArray[np.int64], *, has_cells: bool = False) -> Traits:
+    """Look at the features of a table; has_cells: some of them are sparse."""
     n_levels = count_levels(features)[np.argsort(features[NUMBER], kind="stable")]
     return Traits(
         n_features=features.shape[1],
@@ -122,6 +136,7 @@ def tell_traits(features: NDArray[np.int64]) -> Traits:
         has_listed=bool(features[IS_LISTED].any()),
         has_monotone=bool(np.any(features[MONOTONE] != 0)),
         n_levels=n_levels,
+        has_cells=has_cells,
     )
 
 
@@ -154,7 +169,10 @@ def make_settings(
     n_features = traits.n_features
     n_try = n_features if params.max_features is None else params.max_features
     is_packed = bool(
-        (PACKED_SHARE * n_try <= n_features or (target.family == CLASSES and not traits.has_listed))
+        (
+            PACKED_SHARE * n_try <= n_features
+            or (not traits.has_listed and (target.family == CLASSES or traits.has_cells))
+        )
         and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
         and 0 < target.n_classes <= MOST_PACKED_CLASSES
         and weights.is_whole

@@ -49,9 +49,9 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.fixed_point import Target, Weights
 from spinney.table.flags import Packing
+from spinney.tree.grow_params import SUBTREE_FEATURES
 
 MAX_SUMS = 1 << 26
-SUBTREE_FEATURES = 256  # of the widest table whose small subtrees are finished in one go: 128 kB of values
 AHEAD_FEATURES = 8  # whose codes a large node fetches at once
 
 

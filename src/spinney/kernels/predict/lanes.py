@@ -6,6 +6,8 @@ leads. Rows come in blocks: a block is copied next to the processor, then goes d
     find          the leaf of each row in each tree
     find_coded    the same for rows of a training table in codes, in one tree
     vote          what the leaves say, added up over the trees
+    find_laid     `find` of rows that stand in the block already, as those of a sparse table do
+    vote_laid     `vote` of the same
 
 A leaf leads to itself: it asks for a feature behind the last, which the block keeps below every number, so that a row
 stays where it is and no step asks whether it has arrived.
@@ -212,6 +214,21 @@ def fill_codes(
     return n_missing
 
 
+@inlined
+def find_in_block(n_missing: int, trees: PackedTrees, scratch: LaneScratch, leaf: np.ndarray) -> None:
+    """Write the leaf of the first rows of the block in each tree."""
+    block = scratch.block
+    ends = scratch.ends
+    asks = find_asked(trees, n_missing)
+    n_rows = len(leaf)
+    for t in range(len(trees.first_node)):
+        way = begin(trees, t, block)
+        for i in range(0, n_rows, LANES):
+            descend(asks, i, n_rows - 1, block.shape[1], way, ends)
+            for lane in range(min(LANES, n_rows - i)):
+                leaf[i + lane, t] = np.int64(ends[lane] - way.root)
+
+
 @door
 def find(
     values: np.ndarray,  # (n_rows, n_features) float32 or float64
@@ -221,17 +238,19 @@ def find(
 ) -> None:
     """Write the leaf of each row in each tree."""
     block = scratch.block
-    ends = scratch.ends
     n_rows = len(values)
     for first in range(0, n_rows, len(block)):
         n = min(len(block), n_rows - first)
-        asks = find_asked(trees, fill_values(values, first, n, block))
-        for t in range(len(trees.first_node)):
-            way = begin(trees, t, block)
-            for i in range(0, n, LANES):
-                descend(asks, i, n - 1, block.shape[1], way, ends)
-                for lane in range(min(LANES, n - i)):
-                    leaf[first + i + lane, t] = np.int64(ends[lane] - way.root)
+        find_in_block(fill_values(values, first, n, block), trees, scratch, leaf[first : first + n])
+
+
+@door
+def find_laid(n_missing: int, trees: PackedTrees, scratch: LaneScratch, leaf: np.ndarray) -> None:
+    """Write the leaf of the first rows of the block in each tree; leaf: (n_rows, n_trees) int32, as in `find`.
+
+    n_missing: 0 where none of their values is missing.
+    """
+    find_in_block(n_missing, trees, scratch, leaf)
 
 
 @door
@@ -274,6 +293,24 @@ def add_leaf(cut: float, first_share: int, shares: np.ndarray, out: np.ndarray, 
         out[i, c] += shares[first_share - 1 - code, c]
 
 
+@inlined
+def vote_in_block(n_missing: int, trees: PackedTrees, mixed: LeafShares, scratch: LaneScratch, out: np.ndarray) -> None:
+    """Add up what the trees say of the first rows of the block."""
+    block = scratch.block
+    ends = scratch.ends
+    cuts = trees.cuts
+    shares = mixed.shares
+    asks = find_asked(trees, n_missing)
+    n_rows = len(out)
+    for t in range(len(trees.first_node)):
+        way = begin(trees, t, block)
+        at = mixed.first[t]
+        for i in range(0, n_rows, LANES):
+            descend(asks, i, n_rows - 1, block.shape[1], way, ends)
+            for lane in range(min(LANES, n_rows - i)):
+                add_leaf(cuts[ends[lane], NONE], at, shares, out, i + lane)
+
+
 @door
 def vote(
     values: np.ndarray,  # as in `find`
@@ -286,16 +323,18 @@ def vote(
 ) -> None:
     """Add up what the trees say of rows lo .. hi, in the order of the trees."""
     block = scratch.block
-    ends = scratch.ends
-    cuts = trees.cuts
-    shares = mixed.shares
     for first in range(lo, hi, len(block)):
         n = min(len(block), hi - first)
-        asks = find_asked(trees, fill_values(values, first, n, block))
-        for t in range(len(trees.first_node)):
-            way = begin(trees, t, block)
-            at = mixed.first[t]
-            for i in range(0, n, LANES):
-                descend(asks, i, n - 1, block.shape[1], way, ends)
-                for lane in range(min(LANES, n - i)):
-                    add_leaf(cuts[ends[lane], NONE], at, shares, out, first + i + lane)
+        vote_in_block(fill_values(values, first, n, block), trees, mixed, scratch, out[first : first + n])
+
+
+@door
+def vote_laid(
+    n_missing: int,  # 0 where no value is missing
+    trees: PackedTrees,
+    mixed: LeafShares,
+    scratch: LaneScratch,
+    out: np.ndarray,  # as in `vote`, but of the first rows of the block
+) -> None:
+    """Add up what the trees say of the first rows of the block, in the order of the trees."""
+    vote_in_block(n_missing, trees, mixed, scratch, out)

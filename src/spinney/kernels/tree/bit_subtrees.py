@@ -405,7 +405,7 @@ def search_bits(
     for k in range(n_features):
         if best.score >= node.bound or n_tried >= settings.n_try:
             break
-        feature = np.int64(k)
+        feature = np.int64(permutation[k])
         if settings.is_shuffled:
             feature = draw_feature(permutation, places, k, draw_key)
             n_drawn += 1

@@ -391,7 +391,7 @@ def split_pair(
     n_drawn = np.int64(0)
     found = np.int64(-1)
     for k in range(features.shape[1]):
-        feature = np.int64(k)
+        feature = np.int64(permutation[k])
         if is_shuffled:
             feature = draw_feature(permutation, places, k, key)
             n_drawn += 1
@@ -543,6 +543,7 @@ def search(
         if k < n_features:
             n_drawn += 1
             n_tried += 1
+            feature = np.int64(permutation[k])
             if settings.is_shuffled:
                 feature = draw_feature(permutation, places, k, draw_key)
             if constant & constant_bit(feature) != 0 or is_even(feature, rows):

@@ -166,7 +166,7 @@ def list_tried(
     for k in range(n_features):
         if n_tried >= np.uint64(settings.n_try):
             break
-        feature = np.uint64(k)
+        feature = np.uint64(permutation[k])
         if settings.is_shuffled:
             feature = np.uint64(draw_feature(permutation, places, k, draw_key))
             n_drawn += 1
@@ -398,7 +398,7 @@ def split_two(
     feature = NONE
     a, b = 0.0, 0.0
     for k in range(n_features):
-        feature = np.uint64(k)
+        feature = np.uint64(permutation[k])
         if settings.is_shuffled:
             feature = np.uint64(draw_feature(permutation, places, k, draw_key))
             n_drawn += 1
