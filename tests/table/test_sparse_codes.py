@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -46,6 +46,7 @@ def draw_table(n_rows, n_columns, seed):
 def test_rows_are_packed_as_those_of_all_codes(n_rows, n_columns, seed, max_codes):
     X, S = draw_table(n_rows, n_columns, seed)
     k = _jit.interpreted()
+    assume(read_columns(S).stored is not None)  # of the others all cells are read
     few, full = SparseCodes(read_columns(S), ONE, max_codes, k), code_table(read_columns(X), ONE, max_codes, k)
     assert few.n_rows == full.n_rows
     for name in full._fields:
@@ -130,11 +131,12 @@ def test_trees_are_those_of_the_table_in_full(kind, n_classes, params, is_weight
     np.testing.assert_array_equal(few.predict(S), full.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.compiled(reason="interpreted kernels take minutes for so many cells")
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
 def test_memory_goes_by_the_stored_cells(kind):
-    """Codes of all cells would be 60 MB."""
-    n_rows, n_columns = 3000, 10_000
+    """Codes of all cells would be 120 MB; a block of rows that walk has 34."""
+    n_rows, n_columns = 3000, 20_000
     rng = np.random.default_rng(0)
     cells = np.unique(rng.integers(0, n_rows * n_columns, 30_000))
     S = sparse.csr_array((rng.integers(1, 9, len(cells)), np.divmod(cells, n_columns)), shape=(n_rows, n_columns))
@@ -147,4 +149,4 @@ def test_memory_goes_by_the_stored_cells(kind):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 40e6
+    assert peak < 60e6
