@@ -32,9 +32,28 @@ NEEDLESS = frozenset(
 """Passes of Numba that change nothing in a kernel, but look at every variable of every line of it."""
 
 
+REPEATED = "DeadBranchPrune"  # once after the bytecode is read, twice after passes that are not needed
+
+
 def needed(passes: list[Any]) -> list[Any]:
-    """The passes of a pipeline, pairs of a class and a reason, without the needless ones."""
-    return [step for step in passes if step[0].__name__ not in NEEDLESS]
+    """The passes of a pipeline, pairs of a class and a reason, without the needless ones and those done before."""
+    left = [step for step in passes if step[0].__name__ not in NEEDLESS]
+    first = next((i for i, step in enumerate(left) if step[0].__name__ == REPEATED), len(left))
+    return left[: first + 1] + [step for step in left[first + 1 :] if step[0].__name__ != REPEATED]
+
+
+class _Something:
+    """Stands for the type of an argument that cannot be None, where Numba compares it with None."""
+
+    literal_type = object()
+
+
+def something(kind: Any) -> Any:
+    """The type of an argument as `dead_branch_prune` understands it: known not to be None where it is not."""
+    from numba.core import types
+
+    may_be_none = isinstance(kind, (types.NoneType, types.Optional, types.Omitted))
+    return kind if may_be_none else _Something
 
 
 def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:

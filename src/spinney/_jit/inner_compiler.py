@@ -12,7 +12,7 @@ import functools
 import logging
 from typing import Any
 
-from spinney._jit.compile_less import needed, sparing_compile
+from spinney._jit.compile_less import needed, something, sparing_compile
 
 _log = logging.getLogger("spinney")
 
@@ -41,10 +41,12 @@ def _own_compiler(kind: str) -> dict[str, Any]:
 @functools.cache
 def _compilers() -> dict[str, Any]:
     from numba._dynfunc import make_function
+    from numba.core.analysis import dead_branch_prune
     from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.typed_passes import NativeLowering
+    from numba.core.untyped_passes import DeadBranchPrune
 
     sparing = sparing_compile()
     function_passes = CPUCodegen._function_pass_manager  # noqa: SLF001
@@ -85,14 +87,27 @@ def _compilers() -> dict[str, Any]:
             finally:
                 del context.get_executable
 
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class KnownBranches(DeadBranchPrune):  # type: ignore[misc]
+        """Numba's pruning of branches, told that an argument which is not None is something.
+
+        It takes out what `if x is None` guards where x is None, but leaves what `if x is not None` spares: that would be
+        typed and lowered, with all that it calls, for LLVM to throw away.
+        """
+
+        _name = "spinney_known_branches"
+
+        def run_pass(self, state: Any) -> bool:
+            dead_branch_prune(state.func_ir, tuple(map(something, state.args)))
+            return True
+
     class KernelCompiler(Compiler):  # type: ignore[misc]
         lowering = NativeLowering
 
         def define_pipelines(self) -> list[Any]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            pipeline.passes = [
-                (self.lowering if step is NativeLowering else step, why) for step, why in needed(pipeline.passes)
-            ]
+            own = {NativeLowering: self.lowering, DeadBranchPrune: KnownBranches}
+            pipeline.passes = [(own.get(step, step), why) for step, why in needed(pipeline.passes)]
             pipeline.finalize()
             return [pipeline]
 
