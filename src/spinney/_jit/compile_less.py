@@ -62,9 +62,21 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
     Raises AttributeError where Numba has no such thing to ask, as it should do before a compile begins.
     """
     from numba.core.base import BaseContext
+    from numba.core.postproc import PostProcessor, VariableLifetime
+    from numba.core.transforms import canonicalize_cfg
     from numba.core.types.functions import BaseFunction
 
+    find_lifetimes = PostProcessor.run
     size_of, call_type_of = BaseContext.get_abi_sizeof, BaseFunction.get_call_type
+
+    def find_lifetimes_late(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Numba looks for where variables end after each pass, and reads it after the last."""
+        if emit_dels or self.func_ir.is_generator:
+            find_lifetimes(self, emit_dels, extend_lifetimes)
+            return
+        self.func_ir.blocks = canonicalize_cfg(self.func_ir.blocks)
+        self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)
+        self.func_ir.generator_info = None
 
     @contextlib.contextmanager
     def sparing() -> Iterator[None]:
@@ -91,6 +103,7 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
             _no_garbage_collection(),
             _replaced(BaseContext, "get_abi_sizeof", known_size_of),
             _replaced(BaseFunction, "get_call_type", known_call_type_of),
+            _replaced(PostProcessor, "run", find_lifetimes_late),
         ):
             yield
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney._jit.compile_less import needed, something, sparing_compile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _log = logging.getLogger("spinney")
 
@@ -60,16 +63,38 @@ def _compilers() -> dict[str, Any]:
                 if not function.is_declaration:
                     passes.run(function, builder)
 
-        def _optimize_final_module(self) -> None:
-            """Left to the door."""
-
-        def _finalize_final_module(self) -> None:
-            """No machine code: unknown to the engine, which would emit this with the first door.
+        def finalize(self) -> None:
+            """Neither linked nor optimised, which is left to the door, nor handed to the engine to be emitted.
 
             The engine takes the first function of a name, so a door's calls would end here and not in what the door
             optimised: a process that compiled C4.5 grew twice as long as one that read the same code from the store.
             """
             self._finalized = True
+
+        def _get_module_for_linking(self) -> Any:
+            """What this kernel is, without what it calls: a door asks each of them for itself."""
+            for function in self._final_module.functions:
+                if not function.is_declaration:
+                    function.linkage = "linkonce_odr"  # several doors of a process may hold it
+            return self._final_module
+
+    class DoorLibrary(JITCodeLibrary):  # type: ignore[misc]
+        def finalize(self) -> None:
+            """As Numba does it, but each kernel is linked once, not once more as part of each that calls it.
+
+            Callers come first: LLVM links what is asked for already.
+            """
+            self._linking_libraries = list(all_called(self._linking_libraries, {}))[::-1]
+            super().finalize()
+
+    def all_called(libraries: list[Any], found: dict[Any, None]) -> dict[Any, None]:
+        """Add what libraries need, and they themselves behind it."""
+        for library in libraries:
+            if library not in found:
+                if isinstance(library, InnerLibrary):
+                    all_called(library._linking_libraries, found)  # noqa: SLF001
+                found[library] = None
+        return found
 
     def no_executable(library: Any, description: Any, environment: Any) -> Any:
         return make_function(description.lookup_module(), description.qualname, "", 0, environment, (library,))
@@ -101,8 +126,17 @@ def _compilers() -> dict[str, Any]:
             dead_branch_prune(state.func_ir, tuple(map(something, state.args)))
             return True
 
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class DoorLowering(NativeLowering):  # type: ignore[misc]
+        _name = "spinney_door_lowering"
+
+        def run_pass(self, state: Any) -> Any:
+            state.library = DoorLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return super().run_pass(state)
+
     class KernelCompiler(Compiler):  # type: ignore[misc]
-        lowering = NativeLowering
+        lowering = DoorLowering
 
         def define_pipelines(self) -> list[Any]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
