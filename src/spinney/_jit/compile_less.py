@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,18 +56,51 @@ def something(kind: Any) -> Any:
     return kind if may_be_none else _Something
 
 
+class _Struct(NamedTuple):
+    """How a struct is passed to a kernel: as one argument."""
+
+    model: Any
+
+    def get_argument_type(self) -> Any:
+        return self.model.get_value_type()
+
+    def as_argument(self, _builder: Any, value: Any) -> Any:
+        return value
+
+    def from_argument(self, _builder: Any, value: Any) -> Any:
+        return value
+
+
 def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A maker of contexts in which a door is compiled: without collecting garbage, and asking the same thing once.
 
     Raises AttributeError where Numba has no such thing to ask, as it should do before a compile begins.
     """
     from numba.core.base import BaseContext
+    from numba.core.datamodel.packer import ArgPacker
     from numba.core.postproc import PostProcessor, VariableLifetime
     from numba.core.transforms import canonicalize_cfg
+    from numba.core.types import BaseNamedTuple
     from numba.core.types.functions import BaseFunction
 
     find_lifetimes = PostProcessor.run
     size_of, call_type_of = BaseContext.get_abi_sizeof, BaseFunction.get_call_type
+
+    class Models(NamedTuple):
+        """Data models as a packer of arguments looks them up: a struct is passed as it is."""
+
+        manager: Any
+
+        def lookup(self, kind: Any) -> Any:
+            model = self.manager.lookup(kind)
+            return _Struct(model) if isinstance(kind, BaseNamedTuple) else model
+
+    def packer_of_structs(self: Any, kinds: Any) -> Any:
+        """Numba takes structs apart, before each call, into up to six hundred words, and puts them together behind it.
+
+        Two thirds of what it wrote for LLVM to read were that.
+        """
+        return ArgPacker(Models(self.data_model_manager), kinds)
 
     def find_lifetimes_late(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:  # noqa: FBT001, FBT002
         """Numba looks for where variables end after each pass, and reads it after the last."""
@@ -103,6 +136,7 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
             _no_garbage_collection(),
             _replaced(BaseContext, "get_abi_sizeof", known_size_of),
             _replaced(BaseFunction, "get_call_type", known_call_type_of),
+            _replaced(BaseContext, "get_arg_packer", packer_of_structs),
             _replaced(PostProcessor, "run", find_lifetimes_late),
         ):
             yield
