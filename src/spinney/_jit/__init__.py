@@ -10,6 +10,8 @@
 | `twin.py` | the kernels interpreted, and handles to either |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
 | `compile_less.py` | what of that pipeline kernels do without |
+| `libraries.py` | code of kernels and doors before the machine has it |
+| `arguments.py` | how kernels pass structs on |
 | `numba_names.py` | the private names of Numba that all this relies on |
 | `store.py` | files of compiled kernels |
 | `cache_dir.py` | where they are |

@@ -8,8 +8,11 @@ machine code is the same; see docs/decisions/0043.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from spinney._jit.arguments import packer_of_structs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,27 +51,51 @@ class _Something:
     literal_type = object()
 
 
-def something(kind: Any) -> Any:
-    """The type of an argument as `dead_branch_prune` understands it: known not to be None where it is not."""
-    from numba.core import types
+@functools.cache
+def branches_known() -> Any:
+    """Numba's pruning of branches, told that an argument which is not None is something.
 
-    may_be_none = isinstance(kind, (types.NoneType, types.Optional, types.Omitted))
-    return kind if may_be_none else _Something
+    It takes out what `if x is not None` guards where x is None, but not what `if x is None` guards where x is
+    something: that was typed and lowered, with all that it calls, for LLVM to throw away.
+    """
+    from numba.core.analysis import dead_branch_prune
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.types import NoneType, Omitted, Optional  # type: ignore[attr-defined]
+    from numba.core.untyped_passes import DeadBranchPrune
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class KnownBranches(DeadBranchPrune):  # type: ignore[misc]
+        _name = "spinney_known_branches"
+
+        def run_pass(self, state: Any) -> bool:
+            may_be_none = (NoneType, Omitted, Optional)
+            dead_branch_prune(
+                state.func_ir, tuple(kind if isinstance(kind, may_be_none) else _Something for kind in state.args)
+            )
+            return True
+
+    return KnownBranches
 
 
-class _Struct(NamedTuple):
-    """How a struct is passed to a kernel: as one argument."""
+def late_lifetimes() -> Callable[..., None]:
+    """What takes the place of `PostProcessor.run`, which looks after each pass for where variables end.
 
-    model: Any
+    That is read after the last one.
+    """
+    from numba.core.postproc import PostProcessor, VariableLifetime
+    from numba.core.transforms import canonicalize_cfg
 
-    def get_argument_type(self) -> Any:
-        return self.model.get_value_type()
+    original = PostProcessor.run
 
-    def as_argument(self, _builder: Any, value: Any) -> Any:
-        return value
+    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        if emit_dels or self.func_ir.is_generator:
+            original(self, emit_dels, extend_lifetimes)
+            return
+        self.func_ir.blocks = canonicalize_cfg(self.func_ir.blocks)
+        self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)
+        self.func_ir.generator_info = None
 
-    def from_argument(self, _builder: Any, value: Any) -> Any:
-        return value
+    return run
 
 
 def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
@@ -77,39 +104,11 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
     Raises AttributeError where Numba has no such thing to ask, as it should do before a compile begins.
     """
     from numba.core.base import BaseContext
-    from numba.core.datamodel.packer import ArgPacker
-    from numba.core.postproc import PostProcessor, VariableLifetime
-    from numba.core.transforms import canonicalize_cfg
-    from numba.core.types import BaseNamedTuple
+    from numba.core.postproc import PostProcessor
     from numba.core.types.functions import BaseFunction
 
-    find_lifetimes = PostProcessor.run
+    pack_structs, find_lifetimes_late = packer_of_structs(), late_lifetimes()
     size_of, call_type_of = BaseContext.get_abi_sizeof, BaseFunction.get_call_type
-
-    class Models(NamedTuple):
-        """Data models as a packer of arguments looks them up: a struct is passed as it is."""
-
-        manager: Any
-
-        def lookup(self, kind: Any) -> Any:
-            model = self.manager.lookup(kind)
-            return _Struct(model) if isinstance(kind, BaseNamedTuple) else model
-
-    def packer_of_structs(self: Any, kinds: Any) -> Any:
-        """Numba takes structs apart, before each call, into up to six hundred words, and puts them together behind it.
-
-        Two thirds of what it wrote for LLVM to read were that.
-        """
-        return ArgPacker(Models(self.data_model_manager), kinds)
-
-    def find_lifetimes_late(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Numba looks for where variables end after each pass, and reads it after the last."""
-        if emit_dels or self.func_ir.is_generator:
-            find_lifetimes(self, emit_dels, extend_lifetimes)
-            return
-        self.func_ir.blocks = canonicalize_cfg(self.func_ir.blocks)
-        self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)
-        self.func_ir.generator_info = None
 
     @contextlib.contextmanager
     def sparing() -> Iterator[None]:
@@ -136,7 +135,7 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
             _no_garbage_collection(),
             _replaced(BaseContext, "get_abi_sizeof", known_size_of),
             _replaced(BaseFunction, "get_call_type", known_call_type_of),
-            _replaced(BaseContext, "get_arg_packer", packer_of_structs),
+            _replaced(BaseContext, "get_arg_packer", pack_structs),
             _replaced(PostProcessor, "run", find_lifetimes_late),
         ):
             yield

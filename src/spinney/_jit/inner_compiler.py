@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spinney._jit.compile_less import needed, something, sparing_compile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from spinney._jit.compile_less import branches_known, needed, sparing_compile
+from spinney._jit.libraries import libraries
 
 _log = logging.getLogger("spinney")
 
@@ -44,57 +42,13 @@ def _own_compiler(kind: str) -> dict[str, Any]:
 @functools.cache
 def _compilers() -> dict[str, Any]:
     from numba._dynfunc import make_function
-    from numba.core.analysis import dead_branch_prune
-    from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.typed_passes import NativeLowering
     from numba.core.untyped_passes import DeadBranchPrune
 
     sparing = sparing_compile()
-    function_passes = CPUCodegen._function_pass_manager  # noqa: SLF001
-
-    class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
-        def _optimize_functions(self, module: Any) -> None:
-            """As Numba does it, but the passes are made once for a module, and not run on what it only declares."""
-            module.data_layout = self._codegen._data_layout  # noqa: SLF001
-            passes, builder = function_passes(self._codegen)
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
-
-        def finalize(self) -> None:
-            """Neither linked nor optimised, which is left to the door, nor handed to the engine to be emitted.
-
-            The engine takes the first function of a name, so a door's calls would end here and not in what the door
-            optimised: a process that compiled C4.5 grew twice as long as one that read the same code from the store.
-            """
-            self._finalized = True
-
-        def _get_module_for_linking(self) -> Any:
-            """What this kernel is, without what it calls: a door asks each of them for itself."""
-            for function in self._final_module.functions:
-                if not function.is_declaration:
-                    function.linkage = "linkonce_odr"  # several doors of a process may hold it
-            return self._final_module
-
-    class DoorLibrary(JITCodeLibrary):  # type: ignore[misc]
-        def finalize(self) -> None:
-            """As Numba does it, but each kernel is linked once, not once more as part of each that calls it.
-
-            Callers come first: LLVM links what is asked for already.
-            """
-            self._linking_libraries = list(all_called(self._linking_libraries, {}))[::-1]
-            super().finalize()
-
-    def all_called(libraries: list[Any], found: dict[Any, None]) -> dict[Any, None]:
-        """Add what libraries need, and they themselves behind it."""
-        for library in libraries:
-            if library not in found:
-                if isinstance(library, InnerLibrary):
-                    all_called(library._linking_libraries, found)  # noqa: SLF001
-                found[library] = None
-        return found
+    library_of, known_branches = libraries(), branches_known()
 
     def no_executable(library: Any, description: Any, environment: Any) -> Any:
         return make_function(description.lookup_module(), description.qualname, "", 0, environment, (library,))
@@ -105,7 +59,7 @@ def _compilers() -> dict[str, Any]:
 
         def run_pass(self, state: Any) -> Any:
             context = state.targetctx
-            state.library = InnerLibrary(context.codegen(), state.func_id.func_qualname)
+            state.library = library_of["inner"](context.codegen(), state.func_id.func_qualname)
             context.get_executable = no_executable  # Numba holds its compiler lock here
             try:
                 return super().run_pass(state)
@@ -113,25 +67,11 @@ def _compilers() -> dict[str, Any]:
                 del context.get_executable
 
     @register_pass(mutates_CFG=True, analysis_only=False)
-    class KnownBranches(DeadBranchPrune):  # type: ignore[misc]
-        """Numba's pruning of branches, told that an argument which is not None is something.
-
-        It takes out what `if x is None` guards where x is None, but leaves what `if x is not None` spares: that would be
-        typed and lowered, with all that it calls, for LLVM to throw away.
-        """
-
-        _name = "spinney_known_branches"
-
-        def run_pass(self, state: Any) -> bool:
-            dead_branch_prune(state.func_ir, tuple(map(something, state.args)))
-            return True
-
-    @register_pass(mutates_CFG=True, analysis_only=False)
     class DoorLowering(NativeLowering):  # type: ignore[misc]
         _name = "spinney_door_lowering"
 
         def run_pass(self, state: Any) -> Any:
-            state.library = DoorLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library = library_of["door"](state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
             return super().run_pass(state)
 
@@ -140,7 +80,7 @@ def _compilers() -> dict[str, Any]:
 
         def define_pipelines(self) -> list[Any]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            own = {NativeLowering: self.lowering, DeadBranchPrune: KnownBranches}
+            own = {NativeLowering: self.lowering, DeadBranchPrune: known_branches}
             pipeline.passes = [(own.get(step, step), why) for step, why in needed(pipeline.passes)]
             pipeline.finalize()
             return [pipeline]
