@@ -72,7 +72,7 @@ def encode(code: int, column: Column) -> int:
 # --- Sums by code -------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def add_rows(
     rows: ByteRows,
     lo: int,
@@ -172,7 +172,7 @@ def add_wide(
 # --- Counts -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def count_enough(
     rows: ByteRows,
     lo: int,
