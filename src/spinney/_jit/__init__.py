@@ -11,6 +11,8 @@
 | `whole.py` | work that Ctrl-C must not cut in two |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
 | `compile_less.py` | what of that pipeline kernels do without |
+| `libraries.py` | code of kernels and doors before the machine has it |
+| `arguments.py` | how kernels pass structs on |
 | `numba_names.py` | the private names of Numba that all this relies on |
 | `store.py` | files of compiled kernels |
 | `cache_dir.py` | where they are |

@@ -8,8 +8,11 @@ machine code is the same; see docs/decisions/0043.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 from typing import TYPE_CHECKING, Any
+
+from spinney._jit.arguments import packer_of_structs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,9 +35,67 @@ NEEDLESS = frozenset(
 """Passes of Numba that change nothing in a kernel, but look at every variable of every line of it."""
 
 
+REPEATED = "DeadBranchPrune"  # once after the bytecode is read, twice after passes that are not needed
+
+
 def needed(passes: list[Any]) -> list[Any]:
-    """The passes of a pipeline, pairs of a class and a reason, without the needless ones."""
-    return [step for step in passes if step[0].__name__ not in NEEDLESS]
+    """The passes of a pipeline, pairs of a class and a reason, without the needless ones and those done before."""
+    left = [step for step in passes if step[0].__name__ not in NEEDLESS]
+    first = next((i for i, step in enumerate(left) if step[0].__name__ == REPEATED), len(left))
+    return left[: first + 1] + [step for step in left[first + 1 :] if step[0].__name__ != REPEATED]
+
+
+class _Something:
+    """Stands for the type of an argument that cannot be None, where Numba compares it with None."""
+
+    literal_type = object()
+
+
+@functools.cache
+def branches_known() -> Any:
+    """Numba's pruning of branches, told that an argument which is not None is something.
+
+    It takes out what `if x is not None` guards where x is None, but not what `if x is None` guards where x is
+    something: that was typed and lowered, with all that it calls, for LLVM to throw away.
+    """
+    from numba.core.analysis import dead_branch_prune
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.types import NoneType, Omitted, Optional  # type: ignore[attr-defined]
+    from numba.core.untyped_passes import DeadBranchPrune
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class KnownBranches(DeadBranchPrune):  # type: ignore[misc]
+        _name = "spinney_known_branches"
+
+        def run_pass(self, state: Any) -> bool:
+            may_be_none = (NoneType, Omitted, Optional)
+            dead_branch_prune(
+                state.func_ir, tuple(kind if isinstance(kind, may_be_none) else _Something for kind in state.args)
+            )
+            return True
+
+    return KnownBranches
+
+
+def late_lifetimes() -> Callable[..., None]:
+    """What takes the place of `PostProcessor.run`, which looks after each pass for where variables end.
+
+    That is read after the last one.
+    """
+    from numba.core.postproc import PostProcessor, VariableLifetime
+    from numba.core.transforms import canonicalize_cfg
+
+    original = PostProcessor.run
+
+    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        if emit_dels or self.func_ir.is_generator:
+            original(self, emit_dels, extend_lifetimes)
+            return
+        self.func_ir.blocks = canonicalize_cfg(self.func_ir.blocks)
+        self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)
+        self.func_ir.generator_info = None
+
+    return run
 
 
 def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
@@ -43,8 +104,10 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
     Raises AttributeError where Numba has no such thing to ask, as it should do before a compile begins.
     """
     from numba.core.base import BaseContext
+    from numba.core.postproc import PostProcessor
     from numba.core.types.functions import BaseFunction
 
+    pack_structs, find_lifetimes_late = packer_of_structs(), late_lifetimes()
     size_of, call_type_of = BaseContext.get_abi_sizeof, BaseFunction.get_call_type
 
     @contextlib.contextmanager
@@ -72,6 +135,8 @@ def sparing_compile() -> Callable[[], contextlib.AbstractContextManager[None]]:
             _no_garbage_collection(),
             _replaced(BaseContext, "get_abi_sizeof", known_size_of),
             _replaced(BaseFunction, "get_call_type", known_call_type_of),
+            _replaced(BaseContext, "get_arg_packer", pack_structs),
+            _replaced(PostProcessor, "run", find_lifetimes_late),
         ):
             yield
 

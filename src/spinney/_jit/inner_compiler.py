@@ -12,7 +12,8 @@ import functools
 import logging
 from typing import Any
 
-from spinney._jit.compile_less import needed, sparing_compile
+from spinney._jit.compile_less import branches_known, needed, sparing_compile
+from spinney._jit.libraries import libraries
 
 _log = logging.getLogger("spinney")
 
@@ -41,33 +42,13 @@ def _own_compiler(kind: str) -> dict[str, Any]:
 @functools.cache
 def _compilers() -> dict[str, Any]:
     from numba._dynfunc import make_function
-    from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.typed_passes import NativeLowering
+    from numba.core.untyped_passes import DeadBranchPrune
 
     sparing = sparing_compile()
-    function_passes = CPUCodegen._function_pass_manager  # noqa: SLF001
-
-    class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
-        def _optimize_functions(self, module: Any) -> None:
-            """As Numba does it, but the passes are made once for a module, and not run on what it only declares."""
-            module.data_layout = self._codegen._data_layout  # noqa: SLF001
-            passes, builder = function_passes(self._codegen)
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
-
-        def _optimize_final_module(self) -> None:
-            """Left to the door."""
-
-        def _finalize_final_module(self) -> None:
-            """No machine code: unknown to the engine, which would emit this with the first door.
-
-            The engine takes the first function of a name, so a door's calls would end here and not in what the door
-            optimised: a process that compiled C4.5 grew twice as long as one that read the same code from the store.
-            """
-            self._finalized = True
+    library_of, known_branches = libraries(), branches_known()
 
     def no_executable(library: Any, description: Any, environment: Any) -> Any:
         return make_function(description.lookup_module(), description.qualname, "", 0, environment, (library,))
@@ -78,21 +59,29 @@ def _compilers() -> dict[str, Any]:
 
         def run_pass(self, state: Any) -> Any:
             context = state.targetctx
-            state.library = InnerLibrary(context.codegen(), state.func_id.func_qualname)
+            state.library = library_of["inner"](context.codegen(), state.func_id.func_qualname)
             context.get_executable = no_executable  # Numba holds its compiler lock here
             try:
                 return super().run_pass(state)
             finally:
                 del context.get_executable
 
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class DoorLowering(NativeLowering):  # type: ignore[misc]
+        _name = "spinney_door_lowering"
+
+        def run_pass(self, state: Any) -> Any:
+            state.library = library_of["door"](state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return super().run_pass(state)
+
     class KernelCompiler(Compiler):  # type: ignore[misc]
-        lowering = NativeLowering
+        lowering = DoorLowering
 
         def define_pipelines(self) -> list[Any]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            pipeline.passes = [
-                (self.lowering if step is NativeLowering else step, why) for step, why in needed(pipeline.passes)
-            ]
+            own = {NativeLowering: self.lowering, DeadBranchPrune: known_branches}
+            pipeline.passes = [(own.get(step, step), why) for step, why in needed(pipeline.passes)]
             pipeline.finalize()
             return [pipeline]
 

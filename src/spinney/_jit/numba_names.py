@@ -37,12 +37,14 @@ REBUILT = (
 )
 NAMES = (
     Name("numba._dynfunc", "make_function", "inner_compiler.py"),
-    Name("numba.core.codegen", "JITCodeLibrary._optimize_final_module", "inner_compiler.py", ("self",)),
-    Name("numba.core.codegen", "JITCodeLibrary._finalize_final_module", "inner_compiler.py", ("self",)),
-    Name("numba.core.codegen", "JITCodeLibrary._finalized", "inner_compiler.py"),
-    Name("numba.core.codegen", "JITCodeLibrary", "inner_compiler.py", ("codegen", "name")),
-    Name("numba.core.codegen", "JITCodeLibrary._optimize_functions", "inner_compiler.py", ("self", "ll_module")),
-    Name("numba.core.codegen", "CPUCodegen._function_pass_manager", "inner_compiler.py", ("self", "kwargs")),
+    Name("numba.core.analysis", "dead_branch_prune", "compile_less.py", ("func_ir", "called_args")),
+    Name("numba.core.untyped_passes", "DeadBranchPrune.run_pass", "compile_less.py", ("self", "state")),
+    Name("numba.core.codegen", "JITCodeLibrary.finalize", "libraries.py", ("self",)),
+    Name("numba.core.codegen", "JITCodeLibrary._get_module_for_linking", "libraries.py", ("self",)),
+    Name("numba.core.codegen", "JITCodeLibrary._finalized", "libraries.py"),
+    Name("numba.core.codegen", "JITCodeLibrary", "libraries.py", ("codegen", "name")),
+    Name("numba.core.codegen", "JITCodeLibrary._optimize_functions", "libraries.py", ("self", "ll_module")),
+    Name("numba.core.codegen", "CPUCodegen._function_pass_manager", "libraries.py", ("self", "kwargs")),
     Name("numba.core.compiler", "Compiler.compile_extra", "inner_compiler.py", ("self", "func")),
     Name("numba.core.compiler", "Compiler.define_pipelines", "inner_compiler.py", ("self",)),
     Name(
@@ -56,6 +58,17 @@ NAMES = (
     Name("numba.core.typed_passes", "NativeLowering.run_pass", "inner_compiler.py", ("self", "state")),
     Name("numba.core.cpu", "CPUContext.get_executable", "inner_compiler.py", ("self", "library", "fndesc", "env")),
     Name("numba.core.base", "BaseContext.get_abi_sizeof", "compile_less.py", ("self", "ty")),
+    Name("numba.core.base", "BaseContext.get_arg_packer", "compile_less.py", ("self", "fe_args")),
+    Name("numba.core.datamodel.packer", "ArgPacker", "arguments.py", ("dmm", "fe_args")),
+    Name("numba.core.types", "BaseNamedTuple", "arguments.py"),
+    Name(
+        "numba.core.postproc",
+        "PostProcessor.run",
+        "compile_less.py",
+        ("self", "emit_dels", "extend_lifetimes"),
+    ),
+    Name("numba.core.postproc", "VariableLifetime", "compile_less.py", ("blocks",)),
+    Name("numba.core.transforms", "canonicalize_cfg", "compile_less.py", ("blocks",)),
     Name(
         "numba.core.types.functions",
         "BaseFunction.get_call_type",

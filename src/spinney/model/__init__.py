@@ -13,6 +13,7 @@
 | `packed_forest.py` | a forest as one array, for one row at a time |
 | `packed_steps.py` | the same of thresholds, for a row whose values are ranks |
 | `forest_votes.py` | votes of trees, added up |
+| `alike_votes.py` | rows that are predicted once for all that are alike |
 | `weighted_votes.py` | votes that have weights, and weighted medians |
 | `boosted_scores.py` | raw scores, added up over rounds |
 | `tree_votes.py` | what single trees of a forest say |

@@ -89,7 +89,7 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
     is_whole = n_raw == 1 and n_trees == len(forest)
-    if is_whole and (parts := find_steps(forest, values, lo, hi, k)):
+    if is_whole and (parts := find_steps(forest, values[lo:hi], len(values), k)):
         vote_by_ranks(parts, forest, values, lo, hi, raw.reshape(-1, 1), k)
         return
     if can_score(forest, len(rounds), hi - lo, k):

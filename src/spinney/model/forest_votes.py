@@ -12,6 +12,7 @@ from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
 from spinney._jit import fixed, kernels
 from spinney._threads import count_workers, run_tasks
 from spinney.kernels.common.structs import LinearTerms
+from spinney.model.alike_votes import may_be_alike, number_rows
 from spinney.table.sparse import SparseRows
 from spinney.tree.predict import STEP_SECONDS, TYPICAL_DEPTH, add_votes, find_all_leaves
 
@@ -69,10 +70,19 @@ def for_row_blocks(
 
 def sum_votes(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.float64]:
     """The votes of the trees on each row, added up in the order of the trees, shape (n_rows, n_classes or 1)."""
-    out = np.zeros((len(values), max(forest.n_classes, 1)))
+    n_rows, width = len(values), max(forest.n_classes, 1)
+    out = np.zeros((n_rows, width))
+    repeats = may_be_alike(forest, values)
 
     def add(lo: int, hi: int) -> None:
-        add_votes(forest, values, lo, hi, out)
+        alike = number_rows(values[lo:hi], len(forest)) if repeats else None
+        if alike is None:
+            add_votes(forest, values, lo, hi, out)
+            return
+        numbers, first = alike
+        votes = np.zeros((len(first), width))
+        add_votes(forest, values[lo:hi][first], 0, len(first), votes, n_rows)
+        votes.take(numbers, axis=0, out=out[lo:hi], mode="clip")  # written where it belongs; no number is too large
 
     run_blocks(add, len(values), len(forest), n_jobs)
     return out

@@ -147,8 +147,13 @@ def find_coded_leaves(tree: Tree, codes: Codes | SparseCodes, rows: NDArray[np.i
     return leaf
 
 
-def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.float64]) -> None:
-    """Add to `out`, shape (n_rows, n_classes or 1), the trees' votes for rows lo .. hi, in the order of the trees."""
+def add_votes(
+    forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.float64], n_rows: int | None = None
+) -> None:
+    """Add to `out`, shape (n_rows, n_classes or 1), the trees' votes for rows lo .. hi, in the order of the trees.
+
+    n_rows: of all rows that will be asked for, where they are more than `values` has.
+    """
     if isinstance(values, SparseRows):
         if values.is_thin:
             add_thin_votes(forest, values, lo, hi, out)
@@ -156,8 +161,9 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
         for rows, block in values.blocks(lo, hi):
             add_votes(forest, block, 0, len(block), out[rows])
         return
+    n_rows = len(values) if n_rows is None else n_rows
     k = kernels((hi - lo) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
-    if parts := find_steps(forest, values, lo, hi, k):
+    if parts := find_steps(forest, values[lo:hi], n_rows, k):
         vote_by_ranks(parts, forest, values, lo, hi, out, k)
         return
     if can_score(forest, len(forest), hi - lo, k):
@@ -166,7 +172,7 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
         score_at_once(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
     scratch = make_lane_scratch(values, BLOCK_ROWS, forest.n_features)
-    k.predict.lanes.vote(fixed(values), lo, hi, forest.packed_for(len(values)), forest.leaf_shares, scratch, out)
+    k.predict.lanes.vote(fixed(values), lo, hi, forest.packed_for(n_rows), forest.leaf_shares, scratch, out)
 
 
 def add_thin_votes(forest: Forest, values: SparseRows, lo: int, hi: int, out: NDArray[np.float64]) -> None:
@@ -177,12 +183,12 @@ def add_thin_votes(forest: Forest, values: SparseRows, lo: int, hi: int, out: ND
         k.predict.lanes.vote_laid(int(values.has_missing), trees, forest.leaf_shares, scratch, out[rows])
 
 
-def find_steps(forest: Forest, values: NDArray[Any], lo: int, hi: int, k: Any) -> tuple[RankedLayout, ...]:
-    """The forest as steps for rows lo .. hi; empty where it cannot be, or where another way is faster."""
+def find_steps(forest: Forest, block: NDArray[Any], n_rows: int, k: Any) -> tuple[RankedLayout, ...]:
+    """The forest as steps for a block of n_rows rows; empty where it cannot be, or where another way is faster."""
     is_small = forest.most_leaves <= STEP_LEAVES or forest.symmetric_nodes is not None
-    if (is_small and can_score(forest, len(forest), hi - lo, k)) or not pays_ranks(forest, len(values), k):
+    if (is_small and can_score(forest, len(forest), len(block), k)) or not pays_ranks(forest, n_rows, k):
         return ()
-    return forest.ranked(values[lo:hi], k)
+    return forest.ranked(block, k)
 
 
 def pays_ranks(forest: Forest, n_rows: int, k: Any) -> bool:

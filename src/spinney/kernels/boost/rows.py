@@ -72,7 +72,7 @@ def encode(code: int, column: Column) -> int:
 # --- Sums by code -------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def add_rows(
     rows: ByteRows,
     lo: int,
@@ -172,7 +172,7 @@ def add_wide(
 # --- Counts -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def count_enough(
     rows: ByteRows,
     lo: int,
@@ -206,7 +206,7 @@ def count_enough(
     return n_inside, n_outside
 
 
-@kernel
+@inlined
 def count_codes(rows: ByteRows, lo: int, hi: int, column: Column, row_counts: np.ndarray) -> None:
     """Count rows lo .. hi by the code of one feature; row_counts: (n_codes + 1,) int64, added to."""
     codes = rows.codes

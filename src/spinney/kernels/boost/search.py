@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import inlined, kernel
+from spinney._jit import inlined
 from spinney._types import (
     BIN_CODE,
     BIN_N,
@@ -129,7 +129,7 @@ def list_feature_bins(
     return n, missing
 
 
-@kernel
+@inlined
 def count_bin_rows(
     node: int,
     feature: int,
@@ -172,7 +172,7 @@ def count_bin_rows(
     return n_rows, weight
 
 
-@kernel
+@inlined
 def has_enough(
     node: int,
     feature: int,
@@ -221,7 +221,7 @@ def has_two_codes(feature: int, at: int, table: BoostTable, frontier: BoostFront
     return table.is_paired[feature] or (table.features[N_CODES, feature] == 2 and frontier.histogram[at] == 0)
 
 
-@kernel
+@inlined
 def scan_again(
     slot: int,
     feature: int,

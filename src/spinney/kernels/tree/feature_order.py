@@ -103,7 +103,7 @@ def is_fetched(lo: int, hi: int, rows: Rows, settings: Settings) -> bool:
     return settings.is_shuffled and n_bytes > AHEAD_BYTES and hi - lo <= len(rows.ahead)
 
 
-@kernel
+@inlined
 def fetch_codes(
     lo: int,
     hi: int,

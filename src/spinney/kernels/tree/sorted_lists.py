@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import inlined, kernel
+from spinney._jit import inlined
 from spinney._types import IS_LISTED, LARGE_SHIFT, SMALL_SHIFT
 
 from ..common.sorting import make_keys
@@ -28,7 +28,7 @@ def position_bits(classes: ClassScratch | None) -> int:
     return LARGE_SHIFT
 
 
-@kernel
+@inlined
 def make_lists(
     rows: Rows,
     lo: int,
