@@ -21,6 +21,15 @@ CLOSE = 1e-9
 MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 
 
+def compile_door(function):
+    """Compile a function that calls kernels as doors are, but for the store: Numba's own way would not link them."""
+    import numba
+
+    from spinney._jit.inner_compiler import door_options
+
+    return numba.njit(nogil=True, error_model="numpy", _nrt=False, **door_options())(function)
+
+
 class ColumnTable:
     """Columns of floats as the coder reads them."""
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fast
 from spinney import _jit
 from spinney import _node_layout as packing
 from spinney._types import EVERY_BRANCH, LEAF, MOST_PLACES, MOST_RANKS, MULTIWAY, SUBSET, THRESHOLD
@@ -60,8 +61,6 @@ def test_a_step_carries_ranks_above_its_own_to_the_second_child(child, rank, pla
 
 @pytest.mark.compiled(reason="there is the twin alone")
 def test_compiled_layouts_are_the_interpreted_ones():
-    import numba
-
     layout = _jit.load_compiled().common.node_layout
     pack_test, pack_link, pack_leaf = layout.pack_test, layout.pack_link, layout.pack_leaf
     of_tests = layout.feature_of, layout.missing_of, layout.kind_of
@@ -70,12 +69,12 @@ def test_compiled_layouts_are_the_interpreted_ones():
     feature_of_link, missing_of_link, kind_of_link = of_links
     child_of_link, test_of_link = layout.child_of_link, layout.test_of_link
 
-    @numba.njit
+    @fast.compile_door
     def pack(feature, missing, kind, child):  # kernels that are inlined have no entrance for Python
         test = pack_test(feature, missing, kind)
         return test, pack_link(child, test), pack_leaf(child, feature)
 
-    @numba.njit
+    @fast.compile_door
     def unpack(test, link):
         return (
             (feature_of(test), missing_of(test), kind_of(test)),

@@ -594,7 +594,7 @@ print(*sorted(set(seen)))
 @pytest.mark.sampled(2)  # a fresh process for each
 def test_f15_kernels_are_imported_before_threads_start(model):
     out, _ = run_python(IMPORTS.format(model=model))
-    assert out == ["MainThread"]
+    assert set(out) <= {"MainThread", "spinney-load"}  # the second is waited for, see `_jit.whole`
 
 
 # --- fork ---------------------------------------------------------------------------------------------------

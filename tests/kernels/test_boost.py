@@ -53,12 +53,10 @@ N_WORDS_OF_ROWS = [1, 2, 4, 8, 16, 24]
 @functools.cache
 def opened(module, name, n_arguments):
     """A kernel that only kernels call, compiled for a test."""
-    import numba
-
     names = ", ".join(f"a{k}" for k in range(n_arguments))
     space = {"kernel": operator.attrgetter(f"{module}.{name}")(fast.compiled())}
     exec(f"def call({names}): return kernel({names})", space)
-    return numba.njit(nogil=True, error_model="numpy")(space["call"])
+    return fast.compile_door(space["call"])
 
 
 @pytest.fixture(params=["compiled", "interpreted"])

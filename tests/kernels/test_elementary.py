@@ -6,6 +6,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
+import fast
 from spinney import _elementary, _jit
 
 TWIN = _jit.interpreted().common.elementary
@@ -185,12 +186,11 @@ def test_f1_numbers_arrays_and_compiled_kernels_have_the_same_bits():
 @pytest.mark.compiled(reason="nothing is compiled")
 def test_f1_compiled_powers_and_the_rest_have_the_same_bits():
     """Kernels that only kernels call, compiled here on their own."""
-    numba = pytest.importorskip("numba")
     compiled = _jit.load_compiled().common.elementary
     power, less_one, log1p = compiled.power, compiled.exp_less_one, compiled.log1p
     weight_log2, any_log2 = compiled.weight_log2, compiled.any_log2
 
-    @numba.njit
+    @fast.compile_door
     def fill(x, y, out):
         for i in range(len(x)):
             out[0, i] = power(x[i], y[i])

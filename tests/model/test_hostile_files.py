@@ -101,7 +101,7 @@ def with_text(whole, **text):
 
 def test_fault_99_a_later_format_says_what_to_install(forest_file):
     other = forest_file.with_name("later.spn")
-    for version in ("2.0", "1.5", "9.9"):
+    for version in ("2.0", "1.6", "9.9"):
         other.write_bytes(with_text(forest_file.read_bytes(), version=version, library="3.1.4"))
         assert_refused(other, match=r"install Spinney 3\.1\.4 or later")
     for version in ("", "1", "one", "1.0.0", "-1.0", "1e9.0", "99999999.0"):

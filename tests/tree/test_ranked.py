@@ -204,7 +204,7 @@ def test_trees_go_the_faster_way_and_both_add_the_same(forest, n_leaves, by_step
     new = draw_table(3000, 6, np.float64, 0.1)[0]
     k = _jit.load_compiled()
     assert model.forest_.can_be_bits
-    assert bool(predict.find_steps(model.forest_, new, 0, len(new), k)) == (by_steps and k is not _jit.interpreted())
+    assert bool(predict.find_steps(model.forest_, new, len(new), k)) == (by_steps and k is not _jit.interpreted())
     found = ask(new)
     monkeypatch.setattr(predict, "STEP_LEAVES", 0 if not by_steps else 256)
     np.testing.assert_array_equal(ask(new), found)
