@@ -124,6 +124,21 @@ def test_forests_of_sparse_rows_know_them_again_in_any_form(tmp_path, monkeypatc
         forest.strength(X[::-1], y)
 
 
+@pytest.mark.parametrize("kind", [RandomForestClassifier, BaggingClassifier])
+def test_a_warm_start_of_many_sparse_rows_knows_their_weights(kind):
+    """Weights were hashed by blocks in the first fit, and as a whole beside a hash of cells."""
+    X, S, y = make_sparse(70_000, 16)
+    weight = np.arange(len(y)) % 3 + 1.0
+    own = {"estimator": CARTClassifier(max_depth=1)} if kind is BaggingClassifier else {"max_depth": 1}
+    model = kind(n_estimators=1, bootstrap=False, warm_start=True, random_state=0, **own).fit(S, y, weight)
+    assert model._fitted.fingerprint.startswith("cells:")
+    for given in (S, X):
+        model.set_params(n_estimators=model.n_estimators + 1).fit(given, y, weight)
+        assert model._fitted.earlier is None
+    model.set_params(n_estimators=4).fit(S, y, weight[::-1])
+    assert model._fitted.earlier is not None
+
+
 def test_a_warm_start_of_a_large_table_knows_its_rows(tmp_path):
     X, y = make_rows(LARGE)
     X = np.nan_to_num(X)

@@ -9,10 +9,12 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from scipy import sparse
 
 import spinney
 from dask_tables import FEATURES, cut_frame, make_frame
 from disk_tables import model_bytes
+from spinney.estimators.cluster_tasks import Sown, describe_sown
 from spinney.scale.cluster.engine import LostError
 from time_limits import limited
 
@@ -56,6 +58,31 @@ def test_predictions_of_arrays_have_known_lengths_and_need_no_client():
     one = spinney.CARTClassifier(max_depth=2).fit(values, FRAME["y"])
     assert np.array_equal(one.apply(X).compute(), one.apply(values))
     assert np.array_equal(one.predict(X).compute(), one.predict(values))
+
+
+@pytest.mark.parametrize("pack", [sparse.csr_array, sparse.csr_matrix])
+def test_chunks_may_be_sparse(pack):
+    """Models were fitted to them; predictions asked for their length, which scipy refuses to tell."""
+    values = np.where(FRAME[["number", "whole"]].to_numpy() > 0, 1.0, 0.0)
+    X = da.from_array(values, chunks=(100, 2)).map_blocks(pack, dtype=float)
+    y = FRAME["y"].to_numpy()
+    model = spinney.RandomForestClassifier(n_estimators=3, random_state=0).fit(X, da.from_array(y, chunks=100))
+    here = spinney.RandomForestClassifier(n_estimators=3, random_state=0).fit(values, y)
+    assert np.array_equal(model.predict_proba(X).compute(), here.predict_proba(values))
+
+
+def test_codes_of_all_cells_are_not_made_to_leave_them_out():
+    """What the client gets of a forest that workers grow has no rows."""
+    values = np.zeros((200, 150))
+    values[np.arange(200), np.arange(200) % 150] = np.arange(200) % 5
+    y = np.arange(200) % 2
+    forest = spinney.RandomForestClassifier(n_estimators=3)
+    prepared = forest._prepare_growth(sparse.csr_array(values), y, seed=0)
+    sent = describe_sown(Sown({}, prepared, None, []), None).prepared.growth.plan
+    full = forest._prepare_growth(values, y, seed=0)
+    expected = describe_sown(Sown({}, full, None, []), None).prepared.growth.plan
+    assert sent.codes.rows.shape == expected.codes.rows.shape == (0, full.growth.plan.codes.rows.shape[1])
+    assert "rows" not in vars(prepared.growth.plan.codes)
 
 
 @pytest.mark.parametrize("kind", ["AdaBoostClassifier", "BaggingClassifier", "StackingClassifier"])

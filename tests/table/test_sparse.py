@@ -115,6 +115,22 @@ def test_unusual_storage_is_read_and_left_as_it_is():
     assert not np.signbit(read_columns(signed).block(0, 2)).any()
 
 
+@pytest.mark.parametrize("room", [(3, 3), (3, 0), (0, 3)])
+@pytest.mark.parametrize("pack", [sparse.csr_array, sparse.csc_matrix])
+def test_room_behind_the_last_cell_is_no_cell(pack, room):
+    """scipy has arrays longer than `indptr` says; hashes of cells took the rest for cells."""
+    X = make_cells()
+    X[::2] = 0  # a table of many cells is read in full
+    packed = pack(X)
+    packed.data = np.append(packed.data, np.full(room[0], np.nan))
+    packed.indices = np.append(packed.indices, np.zeros(room[1], packed.indices.dtype))
+    table = read_columns(packed)
+    assert_same_table(table, X)
+    assert len(table.stored.data) == len(table.stored.by_column.indices) == packed.indptr[-1]
+    assert not table.values().has_missing
+    assert len(packed.data) == packed.indptr[-1] + room[0]
+
+
 def test_read_only_memory():
     packed = sparse.csr_array(make_cells())
     for part in (packed.data, packed.indices, packed.indptr):

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import kernels
-from spinney._types import CONTROL_SIZE
+from spinney._types import CODE, CONTROL_SIZE
 from spinney._warnings import collecting
 from spinney.ensemble.forest import Grown, Workbench, find_leaves_out_of_bag, leaf_votes, out_of_bag_of
 from spinney.estimators.checkpoints import NAME, PausedError, pausing
 from spinney.estimators.checks import draw_seed, drawing_from
 from spinney.scale.cluster.collections import join_parts, put_together
 from spinney.scale.cluster.workers import count_threads
+from spinney.table.coding import row_stride
 from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def without_rows(plan: Plan) -> Plan:
     """A plan without codes, weights and targets of rows."""
     return replace(
         plan,
-        codes=plan.codes.with_rows(plan.codes.rows[:0]),
+        codes=plan.codes.with_rows(np.zeros((0, row_stride(plan.codes.n_features)), CODE)),
         **{name: empty(getattr(plan, name), plan.draw.n_rows) for name in ("weights", "target")},
     )
 

@@ -64,7 +64,7 @@ class BlockHashes:
 
 def has_blocks(n_rows: int, like: str) -> bool:
     """Whether rows are hashed by blocks, as a hash `like` that they are compared with; empty: there is none."""
-    return n_rows > HASHED_ROWS and (not like or like.startswith(TREE))
+    return n_rows > HASHED_ROWS and (not like or like.startswith((TREE, CELLS)))
 
 
 def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None = None, *, like: str = "") -> str:

@@ -53,7 +53,8 @@ def count_rounds(estimator: Any) -> int:
 def spinney_predict(part: Any, model: Any, *, asked: Asked) -> NDArray[Any]:
     """What a method says of the rows of a partition, if it has any; dashboards show the name of this function."""
     method, empty, args, named = asked
-    return getattr(model, method)(part, *args, **named) if len(part) else empty
+    is_empty = part.shape[0] == 0  # `len` is refused by sparse chunks
+    return empty if is_empty else getattr(model, method)(part, *args, **named)
 
 
 def predict_nothing(estimator: Any, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> NDArray[Any]:

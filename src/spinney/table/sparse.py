@@ -212,7 +212,15 @@ def open_matrix(X: Any) -> SparseMatrix:
     if X.format not in {"csr", "csc"}:
         X = X.tocsr()
         check_places(X)  # what lists held
-    return SparseMatrix(X)
+    return SparseMatrix(cut_slack(X))
+
+
+def cut_slack(X: Any) -> Any:
+    """The matrix without room behind its last cell, which scipy allows and everyone else would take for cells."""
+    n_cells = int(X.indptr[-1])
+    if len(X.data) == len(X.indices) == n_cells:
+        return X
+    return type(X)((X.data[:n_cells], X.indices[:n_cells], X.indptr), shape=X.shape)
 
 
 def check_places(X: Any) -> None:
