@@ -181,5 +181,5 @@ def test_paper_has_the_whole_tree_and_no_controls(visit):
 
 def test_without_scripts_the_tree_is_text(visit, story):
     assert not visit["still"]["slider"]
-    assert visit["still"]["sections"] == 11
+    assert visit["still"]["sections"] == 12
     assert story["nodes"][0][2] in visit["still"]["tree"].splitlines()[0]
