@@ -8,7 +8,7 @@ import pytest
 
 from spinney import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from spinney.model import alike_votes
-from spinney.model.alike_votes import FEWEST_ROWS, FEWEST_TREES, as_words, may_be_alike, number_rows
+from spinney.model.alike_votes import FEWEST_ROWS, FEWEST_TREES, as_words, find_repeats, may_be_alike
 from spinney.table.bundles import sample_step
 
 N_ROWS = 3 * FEWEST_ROWS
@@ -47,7 +47,7 @@ def test_shares_are_those_of_rows_by_themselves(forest, dtype, n_differ, order, 
     X.flags.writeable = False
     found = []
     monkeypatch.setattr(
-        "spinney.model.forest_votes.number_rows", lambda *asked: found.append(number_rows(*asked)) or found[-1]
+        "spinney.model.forest_votes.find_repeats", lambda *asked: found.append(find_repeats(*asked)) or found[-1]
     )
     shares = forest.predict_proba(X)
     assert len(found) == 1
@@ -96,13 +96,13 @@ def test_who_looks_for_rows_that_are_alike(forest):
 
 def test_a_block_of_rows_that_differ_has_no_numbers():
     block = np.arange(4000.0).reshape(-1, 1)
-    assert number_rows(block, FEWEST_TREES) is None
-    assert number_rows(block[:1], FEWEST_TREES) is None
+    assert find_repeats(block, FEWEST_TREES) is None
+    assert find_repeats(block[:1], FEWEST_TREES) is None
 
 
 def test_numbers_of_rows():
     block = np.array([[1.0, np.nan], [2.0, 0.0], [1.0, np.nan], [2.0, -0.0]] * 2000)
-    numbers, first = number_rows(block, FEWEST_TREES)
+    numbers, first, _ = find_repeats(block, FEWEST_TREES)
     assert numbers.tolist() == [0, 1, 0, 2] * 2000  # zeros of two signs are two rows: they cost a walk
     assert first.tolist() == [0, 1, 3]
 

@@ -9,14 +9,13 @@ their order; sizes of derivatives are asked for their power of two alone, and ad
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney.ensemble.losses import LogLoss, Softmax
 from spinney.table.bundles import sample_step
-from spinney.table.row_sums import SUM_BLOCK
+from spinney.table.row_numbers import AlikeRows, number_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,25 +30,6 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 1 << 12  # below, trees cost more than rows
 MOST_ROWS = 1 << 21  # above, what is drawn for a row rounds its derivatives, and rows differ
 MOST_SHARE = 0.7  # of the rows that may differ: a row that stands for others costs a little more
-NO_PLACE = -1
-
-
-class AlikeRows(NamedTuple):
-    """Which rows are alike."""
-
-    numbers: NDArray[np.int32]  # (n_rows,): that of each row among those that differ
-    first: NDArray[np.int32]  # (n,): the first row of each number
-    times: NDArray[np.int64]  # (n,): how many rows have it
-
-    def sums(self, values: Floats, kernels: Any) -> Floats:
-        """Sums by block of what all rows have, and their number, (n_blocks, 2); values: of those that differ."""
-        sums = np.empty((-(-len(self.numbers) // SUM_BLOCK), 2))
-        kernels.data.alike_rows.sum_alike(values, self.numbers, sums)
-        return sums
-
-    def total(self, values: Floats, kernels: Any) -> float:
-        """Sum of what all rows have."""
-        return math.fsum(self.sums(values, kernels)[:, 0].tolist())
 
 
 def may_be_joined(loss: Loss, params: BoostParams) -> bool:
@@ -69,13 +49,10 @@ def find_alike(bins: Bins, y: Floats, kernels: Any) -> AlikeRows | None:
     n_some = len(np.unique(np.ascontiguousarray(some).view(f"V{some.shape[1]}")))
     if n_some > MOST_SHARE * len(some):
         return None
-    most = int(MOST_SHARE * n_rows)
-    places = np.full(1 << (2 * most).bit_length(), NO_PLACE, np.int32)
-    numbers, first, times = np.empty(n_rows, np.int32), np.empty(most, np.int32), np.empty(most, np.int64)
-    words = bins.rows.reshape(-1).view(np.uint64)
-    n = kernels.data.alike_rows.number_alike(words, bins.rows.shape[1] // 8, y, places, numbers, first, times)
-    # a weight of one row would be taken for that of all rows
-    return None if n < 2 else AlikeRows(numbers, first[:n].copy(), times[:n].copy())
+    found = number_rows(bins.rows.view(np.uint64), y, int(MOST_SHARE * n_rows), kernels)
+    if found is None or len(found.first) < 2:  # a weight of one row would be taken for that of all rows
+        return None
+    return found._replace(first=found.first.copy(), times=found.times.copy())
 
 
 def join_alike(rows: BoostedRows, loss: Loss, params: BoostParams, kernels: Any) -> BoostedRows:

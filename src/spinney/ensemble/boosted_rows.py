@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.ensemble.alike_rows import AlikeRows
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
+    from spinney.table.row_numbers import AlikeRows
 
     Floats = NDArray[np.float64]
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from spinney._jit import is_compiled, kernels
 from spinney.table.bundles import sample_step
+from spinney.table.row_numbers import number_rows
 from spinney.tree.predict import STEP_SECONDS, TYPICAL_DEPTH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.table.row_numbers import AlikeRows
     from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
@@ -23,7 +25,6 @@ FEWEST_ROWS = 1 << 13  # a few milliseconds in all: a sample of so few says litt
 FEWEST_TREES = 32  # which take as long as finding the number of a row
 MOST_SHARE = 0.7  # of the rows that may differ
 WORD = 8  # bytes
-NO_PLACE = -1
 
 
 def may_be_alike(forest: Forest, values: Values) -> bool:
@@ -45,15 +46,9 @@ def as_words(block: NDArray[Any]) -> NDArray[np.uint64]:
     return words
 
 
-def number_rows(block: NDArray[Any], n_trees: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-    """The number of each row among those that differ, and the first row of each number; None where most differ."""
+def find_repeats(block: NDArray[Any], n_trees: int) -> AlikeRows | None:
+    """Which rows of a block are alike; None where most differ."""
     k = kernels(len(block) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
     if not is_compiled(k.data.alike_rows.number_alike):
         return None
-    most = int(MOST_SHARE * len(block))
-    places = np.full(1 << (2 * most).bit_length(), NO_PLACE, np.int32)
-    numbers, first, times = np.empty(len(block), np.int32), np.empty(most, np.int32), np.empty(most, np.int64)
-    words = as_words(block)
-    marks = np.zeros(len(block))
-    n = k.data.alike_rows.number_alike(words.reshape(-1), words.shape[1], marks, places, numbers, first, times)
-    return None if n < 0 else (numbers, first[:n])
+    return number_rows(as_words(block), np.zeros(len(block)), int(MOST_SHARE * len(block)), k)

@@ -12,7 +12,7 @@ from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
 from spinney._jit import fixed, kernels
 from spinney._threads import count_workers, run_tasks
 from spinney.kernels.common.structs import LinearTerms
-from spinney.model.alike_votes import may_be_alike, number_rows
+from spinney.model.alike_votes import find_repeats, may_be_alike
 from spinney.table.sparse import SparseRows
 from spinney.tree.predict import STEP_SECONDS, TYPICAL_DEPTH, add_votes, find_all_leaves
 
@@ -75,14 +75,13 @@ def sum_votes(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.
     repeats = may_be_alike(forest, values)
 
     def add(lo: int, hi: int) -> None:
-        alike = number_rows(values[lo:hi], len(forest)) if repeats else None
+        alike = find_repeats(values[lo:hi], len(forest)) if repeats else None
         if alike is None:
             add_votes(forest, values, lo, hi, out)
             return
-        numbers, first = alike
-        votes = np.zeros((len(first), width))
-        add_votes(forest, values[lo:hi][first], 0, len(first), votes, n_rows)
-        votes.take(numbers, axis=0, out=out[lo:hi], mode="clip")  # written where it belongs; no number is too large
+        votes = np.zeros((len(alike.first), width))
+        add_votes(forest, values[lo:hi][alike.first], 0, len(alike.first), votes, n_rows)
+        votes.take(alike.numbers, axis=0, out=out[lo:hi], mode="clip")  # in its place; no number is too large
 
     run_blocks(add, len(values), len(forest), n_jobs)
     return out

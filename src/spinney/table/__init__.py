@@ -15,6 +15,7 @@
 | `coding.py` | codes in value order: what trees and forests grow on |
 | `cells.py` | columns that are almost always one value, as what their other rows have |
 | `sparse_codes.py` | codes of a sparse table by its stored cells, and the rows of its forests |
+| `row_numbers.py` | which rows are alike, by numbers |
 | `flags.py` | features of two values as bits of the rows that forests grow on |
 | `column_workers.py` | threads that share the columns |
 | `binning.py` | bins of codes in bytes: what boosting grows on |
