@@ -41,7 +41,7 @@ from spinney.kernels.common.structs import (
     Range,
     RowSums,
 )
-from spinney.tree.boost import make_boost_nodes, make_boost_scratch, packed_units, power_below
+from spinney.tree.boost import as_nodes, make_boost_scratch, make_node_arrays, packed_units, power_below
 from spinney.tree.row_shards import deal_out
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
@@ -651,7 +651,7 @@ def test_pruning_is_the_recursive_one(case):
     first, gain = case
     n = len(first)
     for is_post, closer in ((False, _jit.interpreted()), (True, _jit.interpreted()), (True, fast.compiled())):
-        nodes = make_boost_nodes(n, 1, 0)
+        nodes = as_nodes(make_node_arrays(n, 1), np.zeros(n, np.int64), np.zeros(0, np.uint64))
         for at, name in enumerate(PER_NODE):
             getattr(nodes, name)[:] = 1000 * (at + 1) + np.arange(n)
         nodes.first_child[:] = first

@@ -81,13 +81,12 @@ class Plan:
     def packed(self) -> tuple[NDArray[np.uint16], Packing]:
         """The rows that trees grow on: flags are bits where a search can read them, in an order that is drawn."""
         params, n_features = self.params, self.codes.n_features
-        reading = params.reads_packed(n_features)
-        if reading is None or self.target.outputs is not None or self.target.n_classes > self.codes.n_rows:
-            return self.codes.rows, whole_codes(n_features)
-        if isinstance(self.codes, SparseCodes):
-            return pack_stored(self.codes, has_cells=reading.has_cells)
-        if params.has_random_feature_order or (params.max_features or n_features) < n_features:
-            return pack_flags(self.codes, find_cells(self.codes) if reading.has_cells else None)
+        has_cells = params.reads_cells(n_features)
+        if params.reads_packed and self.target.outputs is None and self.target.n_classes <= self.codes.n_rows:
+            if isinstance(self.codes, SparseCodes):
+                return pack_stored(self.codes, has_cells=has_cells)
+            if params.has_random_feature_order or (params.max_features or n_features) < n_features:
+                return pack_flags(self.codes, find_cells(self.codes) if has_cells else None)
         return self.codes.rows, whole_codes(n_features)
 
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.table.sparse import as_floats
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -112,8 +114,7 @@ def list_cells(table: Table) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int
     stored, n_features = table.stored, table.schema.n_features
     if stored is not None and not table.schema.is_categorical.any():
         matrix = stored.by_column
-        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, as its values are
-            values = matrix.data.astype(np.float64)
+        values = as_floats(matrix.data)
         is_cell = values != 0.0
         n_before = np.append(0, np.cumsum(is_cell))
         yield np.diff(n_before[matrix.indptr]), matrix.indices[is_cell].astype(np.int64), join_missing(values[is_cell])

@@ -108,10 +108,10 @@ class CartGrower:
     def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
         """A tree of the rows that have a weight, not pruned."""
         table, is_searched = data.table, not self.params.has_random_tests
-        reading = self.params.reads_packed(table.schema.n_features)
         bag = None
-        if table.stored is not None and reading is not None and data.y.ndim == 1:
-            rows, packing = pack_cells(table, weight, self.max_bins, has_cells=reading.has_cells)
+        if table.stored is not None and self.params.reads_packed and data.y.ndim == 1:
+            has_cells = self.params.reads_cells(table.schema.n_features)
+            rows, packing = pack_cells(table, weight, self.max_bins, has_cells=has_cells)
             bag = Bag(np.arange(rows.n_rows, dtype=ROW), packing=packing)
         else:
             is_short = is_searched and self.params.missing != SURROGATE and table.is_short

@@ -18,6 +18,7 @@ from spinney._criteria import CRITERIA, own_name
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney._types import MAX_CODES
+from spinney.ensemble.sampling import positive_rows
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
 from spinney.estimators.class_outputs import weigh_outputs
 from spinney.estimators.other_members import Rows, hold_rows
@@ -187,8 +188,7 @@ def code_rows(
     is_short : bool
         As of `make_codes`.
     """
-    if keep is None and weight is not None and not np.all(weight > 0.0):
-        keep = weight > 0.0
+    keep = positive_rows(weight) if keep is None else keep
     if keep is not None:
         weight = None if weight is None else weight[keep]
         times = None if times is None else times[keep]
@@ -203,7 +203,7 @@ def pack_cells(
     table: Table, weight: NDArray[np.float64] | None, max_bins: int, *, has_cells: bool
 ) -> tuple[CodedRows, Packing]:
     """`code_rows` of a sparse table for a tree that reads rows as they are packed, and how they are."""
-    keep = None if weight is None or np.all(weight > 0.0) else weight > 0.0
+    keep = positive_rows(weight)
     weight = weight if weight is None or keep is None else weight[keep]
     table = table.take(keep)
     effort = estimate_effort(growing_seconds(table.n_rows, table.schema.n_features))

@@ -71,16 +71,13 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    needs_alone = estimator is None or any(mark in model for mark in (_POISSON, _ANSWERS, _EARLIER))
-    needs_alone = needs_alone or _BLOCKS.search(model) is not None
-    needs = {
-        CELLS: _CELLS.search(model) is not None,
-        PACKED: _HAS_PACKED in model,
-        ALONE: needs_alone,
-        DATED: _DATES in model,
-        TOLD_SINCE: training is not None,
-    }
-    minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
+    minor = max(
+        [
+            *list_later(model).values(),
+            ALONE if estimator is None or _EARLIER in model else 0,
+            TOLD_SINCE if training is not None else 0,
+        ]
+    )
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
         text[TRAINING] = dump(training).decode()
@@ -193,9 +190,9 @@ class MissingLossError(ValueError):
     """A model was fitted with a loss that must be given again."""
 
 
-def refuse_later(model: str, minor: int) -> None:
-    """Raise for parts that later minor versions have."""
-    later = {
+def list_later(model: str) -> dict[str, int]:
+    """The parts of a model that minor versions have added, and which."""
+    parts = {
         "a model of sparse data that is hashed by its cells": (CELLS, _CELLS.search(model) is not None),
         "a tree with packed subsets": (PACKED, _HAS_PACKED in model),
         "a model whose rows are drawn or hashed by blocks": (ALONE, _BLOCKS.search(model) is not None),
@@ -203,9 +200,7 @@ def refuse_later(model: str, minor: int) -> None:
         "a tree whose nodes hold their answers": (ALONE, _ANSWERS in model),
         "a model that reads dates": (DATED, _DATES in model),
     }
-    for what, (version, is_there) in later.items():
-        if is_there and minor < version:
-            raise BrokenFileError(f"{what} is of version 1.{version}")
+    return {what: version for what, (version, is_there) in parts.items() if is_there}
 
 
 def open_content(container: Container) -> dict[str, Any]:
@@ -223,7 +218,9 @@ def open_content(container: Container) -> dict[str, Any]:
         )
     if set(text) - {TRAINING} != TEXTS or (TRAINING in text and int(minor) < TOLD_SINCE):
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
-    refuse_later(text["model"], int(minor))
+    for what, version in list_later(text["model"]).items():
+        if int(minor) < version:
+            raise BrokenFileError(f"{what} is of version 1.{version}")
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):

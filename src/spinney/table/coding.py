@@ -348,9 +348,15 @@ class ColumnCoder:
 def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
     """The same of a sparse table, by its stored cells."""
     columns = list(code_stored_columns(table, weight, max_codes, kernels))
-    described = describe_codes([(column.low, column.high) for column in columns], table.schema.is_categorical)
-    has_missing = np.array([column.has_missing for column in columns])
-    return Codes(write_stored_rows(columns, table.n_rows), *described, has_missing)
+    return Codes(write_stored_rows(columns, table.n_rows), *describe_stored(columns, table.schema.is_categorical))
+
+
+def describe_stored(
+    columns: list[StoredCodes], is_categorical: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """What codes of sparse columns stand for: `features`, `edges` and `has_missing` of `Codes`."""
+    edges = [(column.low, column.high) for column in columns]
+    return *describe_codes(edges, is_categorical), np.array([column.has_missing for column in columns])
 
 
 def write_stored_rows(columns: list[StoredCodes], n_rows: int) -> NDArray[np.uint16]:

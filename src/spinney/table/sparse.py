@@ -30,6 +30,13 @@ def is_sparse(X: Any) -> bool:
     return module is not None and bool(module.issparse(X))
 
 
+def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
+    """A copy of stored cells as float64, in which -0.0 is 0.0."""
+    with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, which is in the right order
+        floats: NDArray[np.float64] = cells.astype(np.float64) + 0.0
+    return floats
+
+
 class SparseMatrix:
     """The stored cells of a table.
 
@@ -161,8 +168,8 @@ class SparseRows:
     @once
     def has_missing(self) -> bool:
         """Whether a value is missing."""
-        is_missing = bool(np.isnan(self.matrix.data).any()) if self.matrix.dtype.kind == "f" else False
-        return is_missing or any(bool(np.isnan(column).any()) for column in self.levels.values())
+        parts = [self.matrix.data, *self.levels.values()]
+        return any(bool(np.isnan(part).any()) for part in parts)
 
     def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Rows lo .. hi in blocks: which they are, and their values, which hold until the next block is asked for."""

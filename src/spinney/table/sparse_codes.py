@@ -15,7 +15,7 @@ import numpy as np
 from spinney._cached import once
 from spinney._types import CODE, ROW
 from spinney.table.cells import LEAST_SPARSE, USUAL_SHARE, SparseColumns, can_be_sparse
-from spinney.table.coding import Codes, describe_codes, write_stored_rows
+from spinney.table.coding import Codes, describe_stored, write_stored_rows
 from spinney.table.flags import Packing, find_flags, lay_out_flags, whole_codes
 from spinney.table.sparse import SparseRows
 from spinney.table.stored_codes import code_stored_columns
@@ -41,9 +41,7 @@ class SparseCodes:
     def __init__(self, table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> None:
         self.table, self.n_rows = table, table.n_rows
         self.columns = list(code_stored_columns(table, weight, max_codes, kernels))
-        edges = [(column.low, column.high) for column in self.columns]
-        self.features, self.edges = describe_codes(edges, table.schema.is_categorical)
-        self.has_missing = np.array([column.has_missing for column in self.columns])
+        self.features, self.edges, self.has_missing = describe_stored(self.columns, table.schema.is_categorical)
 
     @property
     def n_features(self) -> int:

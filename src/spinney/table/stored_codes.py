@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._types import CODE, MISSING_CODE
+from spinney.table.sparse import as_floats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,16 +49,15 @@ class StoredCodes(NamedTuple):
         out[self.rows[is_taken] // step] = self.codes[is_taken]
 
 
-def code_stored(
+def bin_stored(
     rows: NDArray[Any], cells: NDArray[Any], weight: NDArray[np.int64], n_rows: int, max_codes: int, kernels: Any
 ) -> StoredCodes:
-    """Codes of one column of numbers.
+    """Codes of one column of more values than codes, merged into bins of about equal weight.
 
-    rows, cells: those that are stored. weight: fixed-point, (n_rows,), or (1,) where every weight is 1. max_codes: a
-    column of more values has them merged into bins of about equal weight, by `kernels.data.binning.fill_bins`.
+    rows, cells: those that are stored. weight: fixed-point, (n_rows,), or (1,) where every weight is 1. Bins are those
+    of `kernels.data.binning.fill_bins`.
     """
-    with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, which is in the right order
-        cells = cells.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    cells = as_floats(cells)
     known = ~np.isnan(cells)
     values, place = np.unique(cells[known], return_inverse=True)
     zero = int(np.searchsorted(values, 0.0))
@@ -65,26 +65,22 @@ def code_stored(
     if has_zeros and not (zero < len(values) and values[zero] == 0.0):
         values = np.insert(values, zero, 0.0)
         place += place >= zero
-    low = high = values
-    code_of = np.arange(1, len(values) + 1)
-    if len(values) > max_codes:
-        mass = np.zeros(len(values), np.int64)
-        if len(weight) == 1:
-            mass += np.bincount(place, minlength=len(values))
-            n_left = n_rows - len(cells)
-        else:
-            np.add.at(mass, place, weight[rows[known]])
-            n_left = int(weight.sum() - weight[rows].sum())
-        if has_zeros:
-            mass[zero] += n_left
-        bins = np.empty(len(values), np.int64)
-        kernels.data.binning.fill_bins(mass, max_codes, bins)
-        firsts = np.flatnonzero(np.diff(bins, prepend=-1))
-        low, high = values[firsts], values[np.append(firsts[1:], len(bins)) - 1]
-        code_of = bins + 1
+    mass = np.zeros(len(values), np.int64)
+    if len(weight) == 1:
+        mass += np.bincount(place, minlength=len(values))
+        n_left = n_rows - len(cells)
+    else:
+        np.add.at(mass, place, weight[rows[known]])
+        n_left = int(weight.sum() - weight[rows].sum())
+    if has_zeros:
+        mass[zero] += n_left
+    bins = np.empty(len(values), np.int64)
+    kernels.data.binning.fill_bins(mass, max_codes, bins)
+    firsts = np.flatnonzero(np.diff(bins, prepend=-1))
+    low, high = values[firsts], values[np.append(firsts[1:], len(bins)) - 1]
     codes = np.full(len(cells), MISSING_CODE, CODE)
-    codes[known] = code_of[place]
-    return StoredCodes(low, high, rows, codes, int(code_of[zero]) if has_zeros else 0, not known.all())
+    codes[known] = bins[place] + 1
+    return StoredCodes(low, high, rows, codes, int(bins[zero]) + 1 if has_zeros else 0, not known.all())
 
 
 def code_stored_columns(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Iterator[StoredCodes]:
@@ -117,7 +113,7 @@ def code_stored_numbers(matrix: Any, weight: NDArray[np.int64], max_codes: int, 
         for j, n_values in enumerate(np.diff(found.begin).tolist()):
             mine = slice(some[j] - some[0], some[j + 1] - some[0])
             if n_values > max_codes:
-                yield code_stored(rows[mine], cells[mine], weight, n_rows, max_codes, kernels)
+                yield bin_stored(rows[mine], cells[mine], weight, n_rows, max_codes, kernels)
                 continue
             values = found.values[found.begin[j] : found.begin[j + 1]]
             yield StoredCodes(
@@ -137,8 +133,7 @@ class CodedTogether(NamedTuple):
 
 def code_together(cells: NDArray[Any], indptr: NDArray[Any], n_rows: int) -> CodedTogether:
     """Code neighbouring columns at once: column by column 20,000 of 20 cells each took 1.5 seconds."""
-    with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, which is in the right order
-        cells = cells.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    cells = as_floats(cells)
     n_columns, n_cells = len(indptr) - 1, np.diff(indptr)
     column = np.repeat(np.arange(n_columns), n_cells)
     known = np.flatnonzero(~np.isnan(cells))

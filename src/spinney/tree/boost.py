@@ -617,12 +617,6 @@ class BoostGrowth(BoostMemory):
         return n_nodes
 
 
-def make_boost_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
-    """Memory of the nodes of a tree, and of so many words of subsets."""
-    order, subsets = np.zeros(n_nodes, np.int64), np.zeros(n_words, np.uint64)
-    return as_nodes(make_node_arrays(n_nodes, n_shards), order, subsets)
-
-
 def make_node_arrays(n_nodes: int, n_shards: int) -> NodeArrays:
     """Memory of the nodes of a tree: whole numbers, floats, and where rows of each shard begin and end."""
     return np.zeros((6, n_nodes), np.int64), np.zeros((4, n_nodes)), np.zeros((2, n_shards, n_nodes), np.int64)

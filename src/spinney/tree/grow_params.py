@@ -67,17 +67,14 @@ class GrowParams:
     has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
 
-    def reads_packed(self, n_features: int) -> PackedReading | None:
-        """Which features a search on sums for one output reads otherwise than as codes; None: none of them."""
-        if self.criterion in {"absolute_error", GAIN_RATIO} or self.missing == SURROGATE:
-            return None
-        return PackedReading(has_cells=not (self.has_random_tests and n_features <= SUBTREE_FEATURES))
+    @property
+    def reads_packed(self) -> bool:
+        """Whether a search on sums for one output reads flags as bits."""
+        return self.criterion not in {"absolute_error", GAIN_RATIO} and self.missing != SURROGATE
 
-
-class PackedReading(NamedTuple):
-    """What a search reads beside codes: flags as bits, and cells."""
-
-    has_cells: bool  # random tests of few features have small subtrees, which read whole rows
+    def reads_cells(self, n_features: int) -> bool:
+        """Whether it reads cells too: random tests of few features have small subtrees, which read whole rows."""
+        return not (self.has_random_tests and n_features <= SUBTREE_FEATURES)
 
 
 @dataclass(frozen=True)
