@@ -134,7 +134,7 @@ class BoostedTrees:
         n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
         self.columns = Subspaces(n_features, n_drawn, params.seed)
         n_levels = np.where(bins.features[IS_CATEGORICAL] != 0, bins.features[N_CODES], 0).astype(np.int32)
-        self.store = TreeStore(loss.n_raw, n_levels, legend)
+        self.store = TreeStore(n_levels, legend)
 
     @property
     def total_weight(self) -> float:
@@ -179,24 +179,23 @@ class BoostedTrees:
         stop = self.out_of_bag.stop if self.params.lambda_falls and self.out_of_bag is not None else None
         memory.reg_lambda = self.params.reg_lambda * (1.0 if stop is None else stop.pull)
 
-    def store_tree(self, memory: BoostMemory, n_nodes: int) -> None:
-        """Keep the tree that `write_tree` has written."""
-        self.store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy())
+    def store_tree(self, memory: BoostMemory, n_nodes: int, answers: Floats | None = None) -> None:
+        """Keep the tree that `write_tree` has written; answers: of its nodes, where leaves hold several numbers."""
+        self.store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy(), answers)
 
     def write_tree(
         self, memory: BoostMemory, n_nodes: int, sums: LeafSums, scale: PackedUnits, given: Floats | None = None
     ) -> Floats:
-        """Write a tree that has been grown behind the last one; return the shrunken values of its leaves.
+        """Write a tree that has been grown to the room of the store; return the shrunken values of its leaves.
 
         It is written over by the next, until `store_tree`. sums: of the true derivatives by leaf, in the units of
         `scale`; given: values of leaves found elsewhere.
         """
-        store = self.store
-        store.make_room(n_nodes)
+        self.store.make_room(n_nodes)
         values = np.zeros(n_nodes)
         settings = self.leaf_settings(memory, scale)
         is_finite = self.settle_leaves(
-            given is None, memory.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
+            given is None, memory.nodes, n_nodes, sums, settings, given, self.directions, self.store.written, values
         )
         self.check_leaves(is_finite=is_finite)
         return values
@@ -346,7 +345,7 @@ class Boosting(BoostedTrees):
     def make_side(self) -> Boosting:
         """The model as one thread sees it: the same rows, scores and draws, other memory for trees and derivatives."""
         side = copy.copy(self)
-        side.team, side.store = Team(1), TreeStore(self.loss.n_raw, self.store.n_levels, self.store.legend)
+        side.team, side.store = Team(1), TreeStore(self.store.n_levels, self.store.legend)
         side.growth = side.make_growth(self.growth.bins, self.params)
         side.gradients = self.gradients._replace(g=np.empty_like(self.gradients.g), h=np.empty_like(self.gradients.h))
         side.choosing = side.gradients._replace(h=self.choosing.h) if self.is_flat else side.gradients
@@ -357,6 +356,10 @@ class Boosting(BoostedTrees):
     def close(self) -> None:
         """End the threads."""
         self.team.close()
+
+    def drop_rows(self) -> None:
+        """Let go of what trees are grown with when no round follows, so that trees can be copied where that was."""
+        del self.growth, self.of_bags, self.of_all, self.sides, self.end
 
     # --- rows ---
 
@@ -457,10 +460,10 @@ class Boosting(BoostedTrees):
         for side in sides:
             side.n_rounds, side.outside, side.knows_p = self.n_rounds, self.outside, True
             side.growth.reg_lambda = self.growth.reg_lambda
-            side.store.clear()
+            side.store.trees.clear()
         self.team.run(work)
         for k in range(n_raw):
-            self.store.take(sides[k % n_sides].store, k // n_sides)
+            self.store.trees.append(sides[k % n_sides].store.trees[k // n_sides])
 
     def drop(self, dropout: Dropout | None) -> None:
         """Take what the rounds that this one drops have added off the scores."""
@@ -473,8 +476,7 @@ class Boosting(BoostedTrees):
             return
         for t in dropout.dropped:
             for tree in range(t * self.loss.n_raw, (t + 1) * self.loss.n_raw):
-                places = self.store.places[tree] + dropout.leaf_nodes[tree]
-                self.store.hot.view(np.float64)[places, 0] *= 1.0 - dropout.share
+                self.store.trees[tree].values[dropout.leaf_nodes[tree]] *= 1.0 - dropout.share
             self.add_dropped(t, 1.0)
 
     def add_dropped(self, t: int, sign: float) -> None:
@@ -482,8 +484,7 @@ class Boosting(BoostedTrees):
         assert self.dropout is not None
         for k in range(self.loss.n_raw):
             tree = t * self.loss.n_raw + k
-            values = self.store.hot.view(np.float64)[self.store.places[tree] : self.store.places[tree + 1], 0]
-            self.raw[k] += sign * values[self.dropout.leaves[tree]]
+            self.raw[k] += sign * self.store.trees[tree].values[self.dropout.leaves[tree]]
         self.knows_p = False
 
     def draw_rows(self) -> Bag:
@@ -593,17 +594,8 @@ class Boosting(BoostedTrees):
             self.end = self.make_end(2 * n_grown)
         leaves, are_counts = self.leaf_settings(growth, scale), self.alike is not None
         settings = TreeEndSettings(n_grown, self.params.pruning == "post", k, are_counts, scale, leaves)
-        n_nodes = self.finish_tree(
-            None,
-            growth.table,
-            growth.source,
-            growth.buffer,
-            growth.nodes,
-            self.gradients,
-            self.end,
-            settings,
-            store.arrays(),
-        )
+        structs = (growth.table, growth.source, growth.buffer, growth.nodes, self.gradients, self.end)
+        n_nodes = self.finish_tree(None, *structs, settings, store.written)
         self.check_leaves(is_finite=n_nodes > 0)
         self.store_tree(growth, n_nodes)
 

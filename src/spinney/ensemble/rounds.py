@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from spinney.ensemble.losses import Loss
     from spinney.ensemble.oob_stopping import OutOfBagCurve
     from spinney.table.sparse import Values
-    from spinney.tree.forest import Forest
 
     AddRound = Callable[[Values, NDArray[np.float64]], None]  # of (values, raw): adds a round to other rows
 
@@ -62,9 +61,6 @@ class RoundEngine(Protocol):
     def add_last(self, values: Values, raw: NDArray[np.float64]) -> None:
         """Add the last round to the scores (n_raw, n_rows) of other rows."""
 
-    def forest(self) -> Forest:
-        """The trees so far."""
-
 
 class RoundWatcher(Protocol):
     """What watches the rounds of a model while it is boosted."""
@@ -91,8 +87,8 @@ def grow_rounds(
     *,
     is_short: bool,
     on_round: Callable[[bool], None] | None = None,
-) -> Forest:
-    """Grow up to `n_rounds` rounds, each measured and recorded, and return the trees of the engine.
+) -> None:
+    """Grow up to `n_rounds` rounds, each measured and recorded.
 
     is_short: whether a round is over before anyone could interrupt it, so that the calling thread may grow it.
     on_round: told after each round, before the next is begun, whether it is the last one.
@@ -133,7 +129,6 @@ def grow_rounds(
             unit="rounds",
             verbose=watcher.verbose > 0,
         )
-    return engine.forest()
 
 
 def is_brief(engine: Boosting, n_rounds: int) -> bool:

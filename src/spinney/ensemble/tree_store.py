@@ -1,12 +1,12 @@
-"""The trees of a boosted model while rounds are grown: end to end in arrays that grow."""
+"""The trees of a boosted model while rounds are grown, each in arrays of its own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spinney.kernels.common.structs import StoredTrees
+from spinney.kernels.common.structs import WrittenTree
 from spinney.tree.forest import Forest, starts
 
 if TYPE_CHECKING:
@@ -17,87 +17,88 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FLOAT32 = (1e-20, 1e38)  # largest gains that float32 can hold together with much smaller ones
+FIRST_ROOM = 256  # nodes of a tree
+
+
+class StoredTree(NamedTuple):
+    """A tree that is kept; fields as of `tree.forest.Forest`."""
+
+    hot: NDArray[np.uint64]  # (n_nodes, 2)
+    n_rows: NDArray[np.uint32]  # (n_nodes,)
+    weight: Floats  # (n_nodes,)
+    gain: Floats  # (n_nodes,)
+    subsets: NDArray[np.uint64]  # (n_words,)
+    answers: Floats | None  # (n_nodes, n_outputs) where leaves hold several numbers, see `Forest.answers`
+
+    @property
+    def values(self) -> Floats:
+        """What leaves add, (n_nodes,): a view of `hot`; of other nodes their thresholds."""
+        return self.hot.view(np.float64)[:, 0]
 
 
 class TreeStore:
-    """Arrays of all trees so far, with room for the next ones."""
+    """All trees so far, and room where the next one is written.
 
-    def __init__(self, n_raw: int, n_levels: NDArray[np.int32], legend: Legend | None) -> None:
-        self.n_raw = n_raw
+    A tree is copied out of that room once, into arrays of its size: arrays of all trees, which have to grow, would
+    need memory for old and new at once. Of 100 trees of 255 leaves that was a twentieth of all that a fit holds.
+    """
+
+    def __init__(self, n_levels: NDArray[np.int32], legend: Legend | None) -> None:
         self.n_levels = n_levels
         self.legend = legend
-        self.places = [0]  # where each tree begins, and the last one ends
-        self.subsets: list[NDArray[np.uint64]] = []
-        self.n_nodes = 0
-        self.hot = np.zeros((256, 2), np.uint64)
-        self.n_rows = np.zeros(256, np.uint32)
-        self.weight = np.zeros(256)
-        self.gain = np.zeros(256)
-        self.answers: list[Floats] = []  # of each tree, where its leaves hold several numbers: see `Forest.answers`
+        self.trees: list[StoredTree] = []
+        self.written = make_written(FIRST_ROOM)
 
     def make_room(self, n_nodes: int) -> None:
-        """Make sure that a tree of so many nodes fits."""
-        if self.n_nodes + n_nodes <= len(self.hot):
-            return
-        n = 2 * len(self.hot) + n_nodes
-        for name in ("hot", "n_rows", "weight", "gain"):
-            old = getattr(self, name)
-            new = np.zeros((n, *old.shape[1:]), old.dtype)
-            new[: len(old)] = old
-            setattr(self, name, new)
+        """Have room to write a tree of so many nodes."""
+        if n_nodes > len(self.written.n_rows):
+            self.written = make_written(2 * n_nodes)
 
-    def arrays(self) -> StoredTrees:
-        """Where the next tree is written."""
-        return StoredTrees(self.n_nodes, self.hot.view(np.float64), self.hot, self.n_rows, self.weight, self.gain)
-
-    def add(self, n_nodes: int, subsets: NDArray[np.uint64]) -> None:
-        """Keep what has been written behind the last tree."""
-        self.n_nodes += n_nodes
-        self.places.append(self.n_nodes)
-        self.subsets.append(subsets)
-
-    def clear(self) -> None:
-        """Forget all trees; their room is kept."""
-        self.n_nodes, self.places, self.subsets = 0, [0], []
-
-    def take(self, other: TreeStore, tree: int) -> None:
-        """Keep a tree of another store behind the last one."""
-        first, last = other.places[tree : tree + 2]
-        self.make_room(last - first)
-        mine = slice(self.n_nodes, self.n_nodes + last - first)
-        for name in ("hot", "n_rows", "weight", "gain"):
-            getattr(self, name)[mine] = getattr(other, name)[first:last]
-        self.add(last - first, other.subsets[tree])
+    def add(self, n_nodes: int, subsets: NDArray[np.uint64], answers: Floats | None = None) -> None:
+        """Keep the tree of so many nodes that has been written."""
+        _, hot, n_rows, weight, gain = self.written
+        nodes = slice(n_nodes)
+        self.trees.append(
+            StoredTree(
+                hot[nodes].copy(), n_rows[nodes].copy(), weight[nodes].copy(), gain[nodes].copy(), subsets, answers
+            )
+        )
 
     def load(self, forest: Forest) -> None:
         """Begin with the trees of a forest that `forest` has given with gains in full."""
-        self.make_room(forest.n_nodes)
-        self.n_nodes, self.places = forest.n_nodes, forest.first_node.tolist()
-        for name, array in (("hot", forest.hot), ("n_rows", forest.n_rows), ("weight", forest.weight)):
-            getattr(self, name)[: self.n_nodes] = array
-        self.gain[: self.n_nodes] = forest.impurity
-        self.subsets = np.split(forest.subsets, forest.first_word[1:-1])
-        if forest.answers is not None:
-            self.answers = np.split(forest.answers, forest.first_node[1:-1])
+        nodes = forest.first_node[1:-1]
+        arrays = [np.split(array, nodes) for array in (forest.hot, forest.n_rows, forest.weight, forest.impurity)]
+        answers = [None] * len(forest) if forest.answers is None else np.split(forest.answers, nodes)
+        subsets = np.split(forest.subsets, forest.first_word[1:-1])
+        self.trees = [
+            StoredTree(hot.copy(), n_rows, weight, gain.astype(np.float64), words, told)  # dropout changes values
+            for hot, n_rows, weight, gain, words, told in zip(*arrays, subsets, answers, strict=True)
+        ]
 
     def forest(self, first: int, last: int, *, is_full: bool = False) -> Forest:
         """Trees first .. last as a forest; is_full: gains in all their bits."""
-        nodes = slice(self.places[first], self.places[last])
-        gain = self.gain[nodes].copy()
-        words = self.subsets[first:last]
+        trees = self.trees[first:last]
+        hot, n_rows, weight, gain, subsets = (np.concatenate(arrays) for arrays in list(zip(*trees, strict=True))[:5])
+        answers = [tree.answers for tree in trees if tree.answers is not None]
         return Forest(
-            hot=self.hot[nodes].copy(),
-            n_rows=self.n_rows[nodes].copy(),
-            weight=self.weight[nodes].copy(),
+            hot=hot,
+            n_rows=n_rows,
+            weight=weight,
             impurity=gain.astype(np.float32) if not is_full and FLOAT32[0] < gain.max() < FLOAT32[1] else gain,
-            first_node=np.array(self.places[first : last + 1], np.int64) - self.places[first],
-            first_word=starts([len(part) for part in words]),
-            first_mixed=np.zeros(last - first + 1, np.int64),
-            subsets=np.concatenate(words),
+            first_node=starts([len(tree.n_rows) for tree in trees]),
+            first_word=starts([len(tree.subsets) for tree in trees]),
+            first_mixed=np.zeros(len(trees) + 1, np.int64),
+            subsets=subsets,
             distributions=np.zeros((0, 0)),
             impurity_exponent=0,
             n_classes=0,
             n_levels=self.n_levels,
             legend=self.legend,
-            answers=np.concatenate(self.answers[first:last]) if self.answers else None,
+            answers=np.concatenate(answers) if answers else None,
         )
+
+
+def make_written(n_nodes: int) -> WrittenTree:
+    """Room for a tree of so many nodes."""
+    hot = np.zeros((n_nodes, 2), np.uint64)
+    return WrittenTree(hot.view(np.float64), hot, np.zeros(n_nodes, np.uint32), np.zeros(n_nodes), np.zeros(n_nodes))

@@ -114,8 +114,7 @@ class VectorBoosting(Boosting):
 
     def settle_outputs(self, n_nodes: int, sizes: list[tuple[float, float]]) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves, (n_raw, n_nodes)."""
-        growth, store = self.growth, self.store
-        n_raw = self.loss.n_raw
+        growth, n_raw = self.growth, self.loss.n_raw
         values, weight = np.empty((n_raw, n_nodes)), np.zeros(n_nodes)
         gain = np.zeros(n_nodes)
         for k in reversed(range(n_raw)):  # the first score is written last, and its value is that of the leaf
@@ -126,15 +125,14 @@ class VectorBoosting(Boosting):
                 self.outside.raw[k] += values[k, growth.leaf[self.outside.rows]]
             if self.fills_leaves:
                 values[k] = self.write_tree(growth, n_nodes, sums, scale)
-            nodes = slice(store.n_nodes, store.n_nodes + n_nodes)
-            weight += store.weight[nodes]
-            gain = store.weight[nodes] * store.gain[nodes]
-        store.weight[nodes], store.gain[nodes] = weight / n_raw, gain / (weight / n_raw)
+            written = self.store.written
+            weight += written.weight[:n_nodes]
+            gain = written.weight[:n_nodes] * written.gain[:n_nodes]
+        written.weight[:n_nodes], written.gain[:n_nodes] = weight / n_raw, gain / (weight / n_raw)
         is_inner = growth.nodes.first_child[:n_nodes] > 0
         answers = np.ascontiguousarray(values.T)
         answers[is_inner] *= self.params.learning_rate  # of leaves they have it
-        store.answers.append(answers)
-        self.store_tree(growth, n_nodes)
+        self.store_tree(growth, n_nodes, answers)
         return values
 
     def add_last(self, values: Values, raw: Floats) -> None:

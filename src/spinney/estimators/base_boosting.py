@@ -373,11 +373,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Grow rounds, or those that a checkpoint lacks; errors of arithmetic are explained in terms of parameters."""
         try:
             if data.checkpoint is None:
-                return grow_rounds(engine, monitor, n_rounds, is_short=is_short)
-            kept = KeptRounds(data.checkpoint, engine, monitor)
-            n_left = kept.resume(data, n_rounds)
-            with data.checkpoint.saving(kept.take):
-                return grow_rounds(engine, monitor, n_left, is_short=is_short, on_round=kept.note)
+                grow_rounds(engine, monitor, n_rounds, is_short=is_short)
+            else:
+                KeptRounds(data.checkpoint, engine, monitor).grow(data, n_rounds, is_short=is_short)
         except FloatingPointError as error:
             raise ValueError(
                 f"learning has left the finite numbers in round {monitor.n_rounds + 1}: lower learning_rate="
@@ -385,6 +383,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             ) from error
         finally:
             engine.close()
+        engine.drop_rows()
+        return engine.forest()
 
     def _measure_table(self, n_rows: int, data: BoostingData) -> TableSize:
         """What the rules for "auto" look at; n_rows: rows to learn from."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._threads import count_workers, run_beside
+from spinney.ensemble.rounds import grow_rounds
 from spinney.estimators.checkpoints import Saved, check_floats, open_checkpoint
 from spinney.estimators.fingerprints import HASHED_ROWS, fingerprint
 from spinney.model.boosted_scores import add_rounds
@@ -107,6 +108,12 @@ class KeptRounds:
         if engine.loss.name == "huber":
             more["delta"] = float(engine.loss.parameter)
         return Saved(engine.store.forest(0, engine.trees_per_round * n, is_full=True), more)
+
+    def grow(self, data: BoostingData, n_rounds: int, *, is_short: bool) -> None:
+        """Grow the rounds that the checkpoint lacks, of `n_rounds`; is_short: see `grow_rounds`."""
+        n_left = self.resume(data, n_rounds)
+        with self.checkpoint.saving(self.take):
+            grow_rounds(self.engine, self.monitor, n_left, is_short=is_short, on_round=self.note)
 
     def resume(self, data: BoostingData, n_rounds: int) -> int:
         """Take up the rounds that the checkpoint has; returns how many are left to be grown, of `n_rounds`."""

@@ -345,9 +345,11 @@ class BoostMemory:
             state[N_FREE] += old
             doubled: dict[str, Any] = {
                 name: np.concatenate([each := getattr(frontier, name), np.zeros_like(each)])
-                for name in ("subsets", "allowed_sets", "spans", "histogram")
+                for name in ("subsets", "allowed_sets", "spans")
             }
-            self.frontier = frontier._replace(**doubled)
+            # not by `np.concatenate`, which writes the zeros: of slots that are never taken, no page is
+            histogram = enlarge(frontier.histogram, 2 * len(frontier.histogram))
+            self.frontier = frontier._replace(**doubled, histogram=histogram)
 
     def settings(
         self, units: PackedUnits, most_hessian: int, min_weight: int, n_used: int, likely_gain: float, seed: int

@@ -35,7 +35,7 @@ One round, for each raw score; doors, which Python calls, are in capitals:
     leaf_values      CLOSE_TREE      tests without gain are removed again
                      MARK_LEAVES     buffer ─► leaf of each row; ROUTE_REST: of rows outside the bag
                      SUM_LEAVES      true g, h by leaf, to 62 bits              LeafSums
-                     SETTLE          ─► values of leaves, arrays of the model   StoredTrees
+                     SETTLE          ─► values of leaves, arrays of the model   WrittenTree
                      ADD_VALUES      ─► raw scores
 
 Inside `grow`:

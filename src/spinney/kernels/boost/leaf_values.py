@@ -26,9 +26,9 @@ from ..common.structs import (
     LeafSums,
     PackedUnits,
     RoutedRows,
-    StoredTrees,
     TreeEnd,
     TreeEndSettings,
+    WrittenTree,
 )
 from .rows import decode, read_code
 from .shards import column_of
@@ -356,45 +356,43 @@ def write_nodes(
     settings: LeafSettings,
     given: np.ndarray | None,
     directions: np.ndarray | None,
-    trees: StoredTrees,
+    tree: WrittenTree,
     values: np.ndarray,
 ) -> bool:
     """`settle`."""
-    first = trees.first
-    weight = trees.weight
-    gain = trees.gain
+    weight = tree.weight
+    gain = tree.gain
     for node in range(n_nodes - 1, -1, -1):
-        at = first + node
         child = nodes.first_child[node]
         if child > 0:
-            trees.n_rows[at] = trees.n_rows[first + child] + trees.n_rows[first + child + 1]
-            trees.cuts[at, 0] = nodes.cut_value[node]
-            trees.words[at, 1] = pack_link(child, nodes.test[node])
-            weight[at] = weight[first + child] + weight[first + child + 1]
-            gain[at] = max(nodes.gain[node], 0.0) + gain[first + child] + gain[first + child + 1]
-            share = weight[first + child] / weight[at]
+            tree.n_rows[node] = tree.n_rows[child] + tree.n_rows[child + 1]
+            tree.cuts[node, 0] = nodes.cut_value[node]
+            tree.words[node, 1] = pack_link(child, nodes.test[node])
+            weight[node] = weight[child] + weight[child + 1]
+            gain[node] = max(nodes.gain[node], 0.0) + gain[child] + gain[child + 1]
+            share = weight[child] / weight[node]
             values[node] = values[child] * share + values[child + 1] * (1.0 - share)
             continue
-        trees.n_rows[at] = nodes.n_rows[node]
+        tree.n_rows[node] = nodes.n_rows[node]
         value, h = value_of_leaf(node, sums, settings)
         if given is not None:
             value = given[node]
         values[node] = value
-        trees.words[at, 1] = pack_leaf(node, settings.n_features)
-        weight[at] = max(h, LEAST_WEIGHT)
-        gain[at] = 0.0
+        tree.words[node, 1] = pack_leaf(node, settings.n_features)
+        weight[node] = max(h, LEAST_WEIGHT)
+        gain[node] = 0.0
     if directions is not None:
         bound_anew(nodes, n_nodes, directions, values)
     is_finite = True
     for node in range(n_nodes):
-        gain[first + node] /= weight[first + node]
+        gain[node] /= weight[node]
         if nodes.first_child[node] == 0:
             value = min(max(values[node], nodes.lower[node]), nodes.upper[node]) * settings.learning_rate
             if not np.isfinite(value):
                 is_finite = False
                 value = 0.0
             values[node] = value
-            trees.cuts[first + node, 0] = value
+            tree.cuts[node, 0] = value
     return is_finite
 
 
@@ -406,11 +404,11 @@ def settle(
     settings: LeafSettings,
     given: np.ndarray | None,  # (n_nodes,) float64: values of leaves found elsewhere
     directions: np.ndarray | None,  # (n_features,) int64 where values are not those of the search: monotone constraints
-    trees: StoredTrees,  # written from its first node on
+    tree: WrittenTree,  # written
     values: np.ndarray,  # (n_nodes,) float64, written: the shrunken values of leaves
 ) -> bool:
     """Write the values of the leaves and the arrays of the tree; whether all values are finite."""
-    return write_nodes(nodes, n_nodes, sums, settings, given, directions, trees, values)
+    return write_nodes(nodes, n_nodes, sums, settings, given, directions, tree, values)
 
 
 @door
@@ -489,7 +487,7 @@ def finish_tree(
     gradients: Gradients,
     end: TreeEnd,  # written
     settings: TreeEndSettings,
-    trees: StoredTrees,  # written from its first node on
+    tree: WrittenTree,  # written
 ) -> int:
     """Do all of the above for a tree of Newton's leaves; return its number of nodes, negative: a value is not finite.
 
@@ -513,7 +511,7 @@ def finish_tree(
         sum_own_rows(n_grown, buffer, nodes, gradients, end, settings.scale)
     if settings.weights_are_counts:
         count_own_rows(n_grown, n_nodes, buffer, nodes, gradients, end)
-    is_finite = write_nodes(nodes, n_nodes, end.sums, settings.leaves, None, None, trees, end.values)
+    is_finite = write_nodes(nodes, n_nodes, end.sums, settings.leaves, None, None, tree, end.values)
     if n_grown == 1:
         for i in range(n_rows):
             end.raw[settings.row, i] += end.values[0]

@@ -1218,13 +1218,12 @@ class LeafSettings(NamedTuple):
     learning_rate: float  # what values are multiplied by in the end
 
 
-class StoredTrees(NamedTuple):
-    """The trees of a boosted model end to end; fields as of `tree.forest.Forest`.
+class WrittenTree(NamedTuple):
+    """A boosted tree as a model keeps it; fields as of `tree.forest.Forest`.
 
-    Life: model; `leaf_values.settle` writes behind the last tree, Python enlarges.
+    Life: fit; `leaf_values.settle` writes over the last tree, which Python has copied, Python enlarges.
     """
 
-    first: int  # node where the next tree begins
     cuts: NDArray[np.float64]  # (room, 2): its first column thresholds and values of leaves ...
     words: NDArray[np.uint64]  # (room, 2): ... the same memory: its second column links, see `common.node_layout`
     n_rows: NDArray[np.uint32]  # (room,): training rows
