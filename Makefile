@@ -32,8 +32,8 @@ test: ## style, layers, types, and the tests without the slow ones
 	@$(MAKE) --no-print-directory --jobs=2 compiled checked
 	$(QUICK) $(EARLY:%=--ignore=%)
 
-# Compiling every kernel takes one process three to five minutes where none is on disk, and each process that needs one that
-# is not there compiles it for itself: so one compiles beside what needs none, and the other tests begin when it is done.
+# Compiling every kernel takes two processes two to four minutes where none is on disk, and each process that needs one that
+# is not there compiles it for itself: so they compile beside what needs none, and the other tests begin when they are done.
 compiled: $(ENV)/core.stamp
 	@$(BIN)/spinney warmup > $(ENV)/warmup.log 2>&1 || { cat $(ENV)/warmup.log; exit 1; }
 

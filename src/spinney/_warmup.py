@@ -27,27 +27,55 @@ END_WITH_PARENT = (
 def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that later fits and predictions do not wait for the compiler.
 
-    Useful when an image is built, or once before many worker processes start. Takes three to five minutes the first
-    time on a machine and a few seconds after that. Fits from disk or on a cluster, boosting of 262,144 rows and more,
-    and forests of a hundred columns that are almost always one value compile what they need besides when first asked
-    for.
+    Useful when an image is built, or once before many worker processes start. Takes two to four minutes the first time
+    on a machine, where a second process helps if there is a core for it, and a few seconds after that. Fits from disk
+    or on a cluster, boosting of 262,144 rows and more, and forests of a hundred columns that are almost always one
+    value compile what they need besides when first asked for.
 
     Examples
     --------
     >>> import spinney
     >>> spinney.warmup()
     """
+    from spinney import _jit
+
+    _jit.load_compiled()  # else a table this small would be interpreted
+    with compiling_beside(f"{__name__}:{_compile_others.__name__}", "boost.driver.grow") as wait:
+        X, y = _draw()
+        _grow_trees(X, y)
+        _grow_bags(X, y)
+        _code_and_rank()
+        wait()
+        _compile_others()  # which that process has stored, if there was one
+
+
+def _draw() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """A table of ten rows and two columns, and three classes."""
     import numpy as np
 
+    return np.arange(20.0).reshape(10, 2) % 7, np.arange(10) % 3
+
+
+def _compile_others() -> None:
+    """Compile what takes about as long as trees and bags, and shares little with them."""
     from spinney import _jit
+
+    _jit.load_compiled()
+    X, y = _draw()
+    _grow_others(X, y)
+    _grow_textbook(X, y)
+    _boost(X, y)
+
+
+def _grow_trees(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    """Compile what trees ask for, by themselves and in forests of classes."""
+    import numpy as np
+
     from spinney._elementary import MANY, exp, log, log2
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
     from spinney.estimators.random_forest import RandomForestClassifier
 
-    _jit.load_compiled()  # else a table this small would be interpreted
-    X = np.arange(20.0).reshape(10, 2) % 7
-    y = np.arange(10) % 3
     holes = np.where(X > 5.0, np.nan, X)
     spread = np.arange(200.0).reshape(-1, 1)  # more codes than a table of classes by codes holds
     # A kernel is compiled per combination of argument types. Those of growing differ by the family of the
@@ -71,11 +99,6 @@ def warmup() -> None:
         linear.predict(values)
     for function in (exp, log, log2):
         function(np.ones(MANY))
-    _grow_bags(X, y)
-    _code_and_rank()
-    _grow_others(X, y)
-    _grow_textbook(X, y)
-    _boost(X, y)
 
 
 def _grow_bags(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:

@@ -72,7 +72,7 @@ def write_table(table: Any, out: str, *, force: bool) -> None:
 def warmup() -> None:
     """Compile the kernels now, so that later fits do not wait.
 
-    Takes three to five minutes, once for a machine and version. Fits from disk or on a cluster, boosting of 262,144
+    Takes two to four minutes, once for a machine and version. Fits from disk or on a cluster, boosting of 262,144
     rows and more, and forests of a hundred columns that are almost always one value compile what they need besides
     when first asked for.
     """
