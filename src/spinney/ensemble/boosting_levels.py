@@ -370,6 +370,9 @@ class LevelBoosting(BoostedTrees):
     def close(self) -> None:
         """Nothing is left to be ended here: whoever has made the engine ends it."""
 
+    def drop_rows(self) -> None:
+        """Nothing is to be let go of: the rows are the engine's."""
+
     def change_scores(self, pieces: Iterable[tuple[int, Callable[[Floats], None]]]) -> None:
         """Have the scores (n_raw, n) of so many rows changed, then those of the next."""
         self.engine.change(RAW, pieces)
