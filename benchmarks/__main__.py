@@ -19,6 +19,7 @@ QUESTIONS = (
     "startup",
     "forest",
     "boosting",
+    "sparse",
     "unseen",
     "ranks",
     "noise",

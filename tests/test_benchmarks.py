@@ -28,6 +28,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("startup", 5, marks=pytest.mark.slow),
         pytest.param("forest", 13, marks=pytest.mark.slow),
         pytest.param("boosting", 3, marks=pytest.mark.slow),
+        pytest.param("sparse", 8, marks=pytest.mark.slow),
         pytest.param("unseen", 0, marks=pytest.mark.slow),  # more where their packages are at hand
         pytest.param("ranks", 0, marks=pytest.mark.slow),
         pytest.param("noise", 0, marks=pytest.mark.slow),  # 7 where the tables are at hand
