@@ -122,9 +122,9 @@ def grow(case: tuple[Texts | Uniform, str, str, int, dict[str, Any]], scale: Sca
         ]
         return "leaves {:,} / {:,}".format(*counts)
 
+    settings = ", ".join(f"{key}={value}" for key, value in params.items() if key != "random_state")
     return compare(
-        f"{name}, {table.title}"
-        + "".join(f", {key}={value}" for key, value in params.items() if key != "random_state"),
+        f"{name}, {table.title}, {settings}",
         lambda: kind(**params, **more).fit(X, y),
         lambda: peer(**params, **more).fit(columns, y),
         scale,
