@@ -79,7 +79,7 @@ from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .branch_sums import is_noted, take_noted
 from .candidates import none_better
-from .cells import column_of, is_sparse, mark_cells
+from .cells import is_sparse, mark_cells
 from .drawn_tests import try_random_test
 from .feature_order import (
     constant_bit,
@@ -98,6 +98,7 @@ from .given_sums import has_given, is_lacking, list_node_bins, total_classes, to
 from .late_thresholds import pack_codes
 from .medians import open_medians
 from .rates import open_unit, score_sums
+from .scan_cell_sums import scan_cells_of_classes, scan_cells_of_numbers
 from .scan_cells import scan_sparse
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
@@ -144,19 +145,20 @@ def scan_numeric(
             if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
                 return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.histogram)
+    if is_sparse(feature, rows.cells):
+        return scan_cells_of_numbers(best, feature, node, rows, table, settings, scratch, rows.cells)
     is_listed = node.list_lo >= 0 and features[IS_LISTED, feature] != 0
     if is_flag(feature, rows):
         n_bins = list_flag_bins(feature, node, rows, bins, totals)
     elif has_given(scratch.given) or (not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES)):
-        codes, at = column_of(feature, lo, hi, rows, rows.cells)
-        n_bins = list_node_bins(at, n_codes, node, CodedRows(codes, rows.addends), scratch, scratch.given)
+        coded = CodedRows(rows.codes, rows.addends)
+        n_bins = list_node_bins(feature, n_codes, node, coded, scratch, scratch.given)
     else:
         ordered = SortedKeys(
             rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
         )
         if not is_listed:
-            codes, at = column_of(feature, lo, hi, rows, rows.cells)
-            side = make_keys(codes, lo, hi, at, SMALL_SHIFT, scratch.keys, scratch.counts)
+            side = make_keys(rows.codes, lo, hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
             ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), hi - lo, rows.addends, lo)
         lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> SMALL_SHIFT
         if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> SMALL_SHIFT:
@@ -201,6 +203,8 @@ def scan_numeric_classes(
             if lowest == highest or lowest != MISSING_CODE:
                 scratch.totals[N_MISSING] = 0
                 return scan_many_classes(best, lowest, highest, node, scratch)
+    if is_sparse(feature, rows.cells):
+        return scan_cells_of_classes(best, feature, node, rows, table, settings, scratch, rows.cells)
     return scan_classes(best, feature, node, rows, table, settings, scratch)
 
 
