@@ -124,8 +124,14 @@ class Cells(NamedTuple):
     row_code: NDArray[np.uint16]  # (n_cells,)
     row_cost: int  # cells of a column that are looked through in the time that a row is
     most_marked: int  # rows of the largest node whose features are marked
+    most_gathered: int  # rows of the largest node whose cells are put together by features
     place: NDArray[np.int32]  # (n_rows of the table,): where a row stands among those of the tree; -1: nowhere
     marks: NDArray[np.uint64]  # (words,): sparse features that may vary in the node at hand, as bits
+    is_gathered: NDArray[np.int64]  # (1,): 1 while a node is searched whose cells are put together, in the next four
+    n_of: NDArray[np.int32]  # (n_sparse,): cells of each feature in the node; 0 between nodes
+    first_of: NDArray[np.int32]  # (n_sparse,): where they begin
+    node_at: NDArray[np.int32]  # (room,): their rows, counted from the first one of the node
+    node_code: NDArray[np.int32]  # (room,): their codes
     whole: NDArray[np.uint16]  # (n_rows, 1): every code of one feature, of the node at hand
     at: NDArray[np.int32]  # (n_rows + 1,): cells of one feature in a node: their rows, counted from its first one
     found: NDArray[np.int32]  # (n_rows + 1,): their codes

@@ -11,6 +11,7 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 
+from ..common.bits import bit_place
 from ..common.structs import Cells, Rows
 
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
@@ -45,11 +46,25 @@ def find_cell(which: int, row: int, cells: Cells) -> int:
     return np.int64(-1)
 
 
+@inlined
+def take_gathered(which: int, cells: Cells) -> int:
+    """List the cells of sparse feature number `which` in the node under search, where they are put together."""
+    at, found, node_at, node_code = cells.at, cells.found, cells.node_at, cells.node_code
+    n = np.uint64(cells.n_of[which])
+    first = np.uint64(cells.first_of[which])
+    for c in range(n):
+        at[c] = node_at[first + c]
+        found[c] = node_code[first + c]
+    return np.int64(n)
+
+
 @kernel
 def list_cells(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> int:
     """List the cells of a feature in rows lo .. hi, `at` counted from lo and `found`; return how many there are."""
     place, row, code, at, found = cells.place, cells.row, cells.code, cells.at, cells.found
     which = feature - cells.first
+    if cells.is_gathered[0] != 0:
+        return take_gathered(which, cells)
     begin, end = cells.begin[which], cells.begin[which + 1]
     size = hi - lo
     n = np.int64(0)
@@ -136,20 +151,85 @@ def code_of_cell(i: int, feature: int, ids: np.ndarray, cells: Cells | None) -> 
 
 @inlined
 def mark_cells(lo: int, hi: int, ids: np.ndarray, cells: Cells | None) -> None:
-    """Mark the features of which rows lo .. hi have cells, or all where these are many rows: others do not vary."""
+    """Mark the features of which rows lo .. hi have cells, or all where these are many rows: others do not vary.
+
+    Of fewer rows the cells are put together by features, until `forget_cells`.
+    """
     if cells is None:
         return
+    mark_node(lo, hi, ids, cells)
+
+
+@kernel
+def mark_node(lo: int, hi: int, ids: np.ndarray, cells: Cells) -> None:
+    """Mark the features of a node, and put its cells together."""
     marks, feature, row_begin = cells.marks, cells.feature, cells.row_begin
     is_large = hi - lo > cells.most_marked
     for w in range(np.uint64(len(marks))):
         marks[w] = ~NONE if is_large else NONE
     if is_large:
         return
+    n_of = cells.n_of
+    n_cells = np.int64(0)
+    if hi - lo <= cells.most_gathered:
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            row = np.uint64(ids[i])
+            n_cells += row_begin[row + ONE] - row_begin[row]
+    is_gathered = hi - lo <= cells.most_gathered and n_cells <= len(cells.node_at)
+    cells.is_gathered[0] = np.int64(is_gathered)
     for i in range(np.uint64(lo), np.uint64(hi)):
         row = np.uint64(ids[i])
         for e in range(np.uint64(row_begin[row]), np.uint64(row_begin[row + ONE])):
             which = np.uint64(feature[e])
             marks[which >> SIX] |= ONE << (which & LAST_BIT)
+            if is_gathered:
+                n_of[which] += np.int32(1)
+    if is_gathered:
+        gather_cells(lo, hi, ids, cells)
+
+
+@inlined
+def gather_cells(lo: int, hi: int, ids: np.ndarray, cells: Cells) -> None:
+    """Put the cells of a node together by their features, which are marked and counted.
+
+    One pass over what its rows have, where each feature would look through its column, or ask each row.
+    """
+    feature, row_begin, row_code = cells.feature, cells.row_begin, cells.row_code
+    n_of, first_of, node_at, node_code = cells.n_of, cells.first_of, cells.node_at, cells.node_code
+    first = np.int32(0)
+    for w in range(np.uint64(len(cells.marks))):
+        word = cells.marks[w]
+        while word != NONE:
+            rest = word & (word - ONE)
+            which = (w << SIX) + bit_place(word ^ rest)
+            first_of[which] = first
+            first = np.int32(first + n_of[which])
+            n_of[which] = 0
+            word = rest
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        row = np.uint64(ids[i])
+        for e in range(np.uint64(row_begin[row]), np.uint64(row_begin[row + ONE])):
+            which = np.uint64(feature[e])
+            k = np.uint64(first_of[which] + n_of[which])
+            n_of[which] += np.int32(1)
+            node_at[k] = np.int32(np.int64(i) - lo)
+            node_code[k] = np.int32(row_code[e])
+
+
+@inlined
+def forget_cells(cells: Cells | None) -> None:
+    """Forget the cells that were put together, once a node is searched: its rows may move."""
+    if cells is None:
+        return
+    if cells.is_gathered[0] == 0:
+        return
+    cells.is_gathered[0] = 0
+    for w in range(np.uint64(len(cells.marks))):
+        word = cells.marks[w]
+        while word != NONE:
+            rest = word & (word - ONE)
+            cells.n_of[(w << SIX) + bit_place(word ^ rest)] = 0
+            word = rest
 
 
 @inlined

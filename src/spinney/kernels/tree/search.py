@@ -79,7 +79,7 @@ from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .branch_sums import is_noted, take_noted
 from .candidates import none_better
-from .cells import is_sparse, mark_cells
+from .cells import forget_cells, is_sparse, mark_cells
 from .drawn_tests import try_random_test
 from .feature_order import (
     constant_bit,
@@ -602,6 +602,7 @@ def search(
     if has_fetched:
         forget_codes(rows)
     forget_fours(hi - lo, scratch.fours)
+    forget_cells(rows.cells)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
     frontier.constant[slot] = np.int64(constant)
