@@ -301,6 +301,11 @@ def make_cells(packing: Packing, n_held: int, n_try: int) -> Cells | None:
         first_of=first_of,
         node_at=node_at,
         node_code=node_code,
+        others=mark_others(packing),
+        asked=mark_others(packing),
+        drawn=np.zeros(3, np.int64),
+        listed=np.empty(len(packing.number), np.int64),
+        moved=np.empty((2, len(packing.number)), np.int64),
         whole=np.empty((n_held, 1), CODE),
         at=at,
         found=found,
@@ -317,6 +322,14 @@ def count_listed(begin: NDArray[np.int64], n_try: int) -> int:
     counts = np.diff(begin)
     n_cells = int(counts.sum())
     return min(n_try * int((counts * counts).sum()) // max(n_cells, 1), n_cells)
+
+
+def mark_others(packing: Packing) -> NDArray[np.uint64]:
+    """Which features of the table are not sparse, as bits of words."""
+    bits = np.ones(-(-len(packing.number) // 64) * 64, np.bool_)
+    assert packing.sparse is not None
+    bits[packing.sparse.features] = False
+    return np.packbits(bits, bitorder="little").view(np.uint64)
 
 
 def place_rows(cells: Cells | None, ids: NDArray[np.int32]) -> Cells | None:

@@ -132,6 +132,11 @@ class Cells(NamedTuple):
     first_of: NDArray[np.int32]  # (n_sparse,): where they begin
     node_at: NDArray[np.int32]  # (room,): their rows, counted from the first one of the node
     node_code: NDArray[np.int32]  # (room,): their codes
+    others: NDArray[np.uint64]  # (words,): places of features that are not sparse in the order of draws, as bits
+    asked: NDArray[np.uint64]  # (words,): places of those that may vary in the node at hand, see `tree.sparse_draws`
+    drawn: NDArray[np.int64]  # (3,): how many draws it has made, features listed, and places moved
+    listed: NDArray[np.int64]  # (n_features,): features that it has drawn, of those that may vary
+    moved: NDArray[np.int64]  # (2, n_features): places of the permutation that were overwritten, what stood there
     whole: NDArray[np.uint16]  # (n_rows, 1): every code of one feature, of the node at hand
     at: NDArray[np.int32]  # (n_rows + 1,): cells of one feature in a node: their rows, counted from its first one
     found: NDArray[np.int32]  # (n_rows + 1,): their codes

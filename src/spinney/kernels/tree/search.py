@@ -107,6 +107,7 @@ from .scan_moments import blur_known, scan_keys, scan_moments
 from .scan_outputs import open_outputs, scan_levels_of_outputs, scan_number_of_outputs
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .small_tests import pad_addends
+from .sparse_draws import forget_draws, next_feature, open_draws
 from .subsets import keep_subset, scan_category
 
 ONE = np.uint64(1)
@@ -531,6 +532,7 @@ def search(
     has_fetched = is_fetched(lo, hi, rows, settings) and not has_given(scratch.given)
     if has_fetched:
         fetch_codes(lo, hi, constant, settings.n_try, draw_key, rows, permutation, places)
+    is_listed = open_draws(hi - lo, features, settings, rows.cells)
     draw_fours(constant, draw_key, node, rows, table, settings, scratch, scratch.fours)
     # by ratio each feature proposes its test of largest gain; a last step searches that of largest ratio again
     for k in range(n_features + 1 if is_ratio else n_features):
@@ -549,7 +551,9 @@ def search(
             n_tried += 1
             feature = np.int64(permutation[k])
             if settings.is_shuffled:
-                feature = draw_feature(permutation, places, k, draw_key)
+                feature = next_feature(is_listed, k, permutation, places, draw_key, rows.cells)
+                if feature < 0:
+                    break
             if constant & constant_bit(feature) != 0 or is_even(feature, rows):
                 n_tried -= np.int64(settings.is_random)  # random tests count the features that vary alone
                 continue
@@ -603,10 +607,11 @@ def search(
         forget_codes(rows)
     forget_fours(hi - lo, scratch.fours)
     forget_cells(rows.cells)
+    forget_draws(is_listed, permutation, rows.cells)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
     frontier.constant[slot] = np.int64(constant)
-    restore_order(permutation, places, n_drawn if settings.is_shuffled else np.int64(0))
+    restore_order(permutation, places, n_drawn if settings.is_shuffled and not is_listed else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
     settle_test(slot, best - node_score, first_word, table, settings, frontier, scratch)
