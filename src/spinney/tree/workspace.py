@@ -44,6 +44,7 @@ from spinney.kernels.common.structs import (
     RandomScratch,
     RowBits,
     Settings,
+    SparseDraws,
     SubsetScratch,
     SubtreeScratch,
 )
@@ -301,11 +302,7 @@ def make_cells(packing: Packing, n_held: int, n_try: int) -> Cells | None:
         first_of=first_of,
         node_at=node_at,
         node_code=node_code,
-        others=mark_others(packing),
-        asked=mark_others(packing),
-        drawn=np.zeros(3, np.int64),
-        listed=np.empty(len(packing.number), np.int64),
-        moved=np.empty((2, len(packing.number)), np.int64),
+        draws=make_draws(packing.number[: len(packing.number) - n_sparse], len(packing.number)),
         whole=np.empty((n_held, 1), CODE),
         at=at,
         found=found,
@@ -324,12 +321,19 @@ def count_listed(begin: NDArray[np.int64], n_try: int) -> int:
     return min(n_try * int((counts * counts).sum()) // max(n_cells, 1), n_cells)
 
 
-def mark_others(packing: Packing) -> NDArray[np.uint64]:
-    """Which features of the table are not sparse, as bits of words."""
-    bits = np.ones(-(-len(packing.number) // 64) * 64, np.bool_)
-    assert packing.sparse is not None
-    bits[packing.sparse.features] = False
-    return np.packbits(bits, bitorder="little").view(np.uint64)
+def make_draws(others: NDArray[np.int64], n_features: int) -> SparseDraws:
+    """Memory for draws of features of which few vary; others: those of the table that are not sparse."""
+    bits = np.zeros(-(-n_features // 64) * 64, np.bool_)
+    bits[others] = True
+    words = np.packbits(bits, bitorder="little").view(np.uint64)
+    return SparseDraws(
+        others=words,
+        asked=words.copy(),
+        ahead=np.empty(64, np.uint64),
+        drawn=np.zeros(3, np.int64),
+        listed=np.empty(n_features, np.int64),
+        moved=np.empty((2, n_features), np.int64),
+    )
 
 
 def place_rows(cells: Cells | None, ids: NDArray[np.int32]) -> Cells | None:

@@ -12,7 +12,7 @@ import numpy as np
 from spinney._jit import inlined, kernel
 
 from ..common.bits import bit_place
-from ..common.structs import Cells, Rows
+from ..common.structs import Cells, ColumnCells, RowCells, Rows
 
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 
@@ -29,11 +29,10 @@ def is_sparse(feature: int, cells: Cells | None) -> bool:
 
 
 @inlined
-def find_cell(which: int, row: int, cells: Cells) -> int:
+def find_cell(which: int, row: int, row_begin: np.ndarray, feature: np.ndarray) -> int:
     """Where a row of the table has its cell of sparse feature number `which`; -1: it has the usual code."""
-    feature = cells.feature
-    low = cells.row_begin[row]
-    end = cells.row_begin[row + 1]
+    low = row_begin[row]
+    end = row_begin[row + 1]
     high = end
     while low < high:
         middle = (low + high) >> 1
@@ -59,29 +58,44 @@ def take_gathered(which: int, cells: Cells) -> int:
 
 
 @kernel
-def list_cells(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> int:
-    """List the cells of a feature in rows lo .. hi, `at` counted from lo and `found`; return how many there are."""
+def ask_rows(which: int, lo: int, hi: int, ids: np.ndarray, cells: RowCells) -> int:
+    """List the cells of sparse feature number `which` in rows lo .. hi by asking each of them."""
+    at, found = cells.at, cells.found
+    n = np.int64(0)
+    for i in range(lo, hi):
+        e = find_cell(which, np.int64(ids[i]), cells.row_begin, cells.feature)
+        if e >= 0:
+            at[n] = i - lo
+            found[n] = cells.row_code[e]
+            n += 1
+    return n
+
+
+@kernel
+def pass_column(begin: int, end: int, lo: int, hi: int, cells: ColumnCells) -> int:
+    """List the cells of rows lo .. hi among cells begin .. end of a column."""
     place, row, code, at, found = cells.place, cells.row, cells.code, cells.at, cells.found
-    which = feature - cells.first
-    if cells.is_gathered[0] != 0:
-        return take_gathered(which, cells)
-    begin, end = cells.begin[which], cells.begin[which + 1]
     size = hi - lo
     n = np.int64(0)
-    if size * cells.row_cost < end - begin:
-        for i in range(lo, hi):
-            e = find_cell(which, np.int64(ids[i]), cells)
-            if e >= 0:
-                at[n] = i - lo
-                found[n] = cells.row_code[e]
-                n += 1
-        return n
     for e in range(np.uint64(begin), np.uint64(end)):
         k = np.int64(place[np.uint64(row[e])]) - lo
         at[np.uint64(n)] = k
         found[np.uint64(n)] = np.int32(code[e])
         n += np.int64((k >= 0) & (k < size))
     return n
+
+
+@inlined
+def list_cells(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> int:
+    """List the cells of a feature in rows lo .. hi, `at` counted from lo and `found`; return how many there are."""
+    which = feature - cells.first
+    if cells.is_gathered[0] != 0:
+        return take_gathered(which, cells)
+    begin, end = cells.begin[which], cells.begin[which + 1]
+    if (hi - lo) * cells.row_cost < end - begin:
+        by_row = RowCells(cells.row_begin, cells.feature, cells.row_code, cells.at, cells.found)
+        return ask_rows(which, lo, hi, ids, by_row)
+    return pass_column(begin, end, lo, hi, ColumnCells(cells.place, cells.row, cells.code, cells.at, cells.found))
 
 
 @inlined
@@ -142,7 +156,7 @@ def code_of_cell(i: int, feature: int, ids: np.ndarray, cells: Cells | None) -> 
     if cells is None:
         return np.int64(0)
     which = feature - cells.first
-    e = find_cell(which, np.int64(ids[i]), cells)
+    e = find_cell(which, np.int64(ids[i]), cells.row_begin, cells.feature)
     return np.int64(cells.row_code[e]) if e >= 0 else np.int64(cells.usual[which])
 
 

@@ -138,12 +138,14 @@ def list_cell_bins(ordered: SortedKeys, usual: int, at: np.ndarray, bins: np.nda
 
 @kernel
 def scan_plain_bins(
-    best: Candidate, n_bins: int, node: OpenNode, settings: Settings, bins: np.ndarray, totals: np.ndarray
+    best: Candidate, n_bins: int, centre: int, least: int, held: int, bins: np.ndarray, totals: np.ndarray
 ) -> Candidate:
-    """Best cut of bins by squared error when nothing constrains it but rows of a branch: `scan_keys` of bins."""
-    n, weight, centre, least = totals[N_ALL], totals[W_ALL], node.centre, settings.min_samples_leaf
+    """Best cut of bins by squared error when nothing constrains it but `least` rows of a branch: `scan_keys` of bins.
+
+    centre: what is taken off each target; held: the row of `bins` that has their weights.
+    """
+    n, weight = totals[N_ALL], totals[W_ALL]
     total = totals[S_ALL] - centre * weight
-    held = BIN_N if settings.is_unit else BIN_WEIGHT
     score = best.score
     bar = bar_above(score)
     n_left = np.int64(0)
@@ -201,7 +203,8 @@ def scan_cells_of_numbers(
     if n_bins == 1:
         return none_better(best)
     if settings.is_plain:
-        return scan_plain_bins(best, n_bins, node, settings, bins, totals)
+        held = BIN_N if settings.is_unit else BIN_WEIGHT
+        return scan_plain_bins(best, n_bins, node.centre, settings.min_samples_leaf, held, bins, totals)
     walk = BinWalk(n_bins, table.features[MONOTONE, feature], no_chance())
     found = scan_moments(best, walk, node, settings, table.xlogx, bins, totals, scratch.rates)
     if found.cut < 0:
