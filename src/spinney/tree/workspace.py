@@ -53,7 +53,7 @@ from spinney.table.flags import Packing
 from spinney.tree.grow_params import SUBTREE_FEATURES
 
 MAX_SUMS = 1 << 26
-GATHERED_COST = 3  # cells of a column that are looked through in the time that a cell of a row is put in its place
+GATHERED_COST = 2  # cells of a column that are looked through in the time that a cell of a row is put in its place
 MOST_GATHERED = 1 << 20  # cells of a node that are put together: 8 MB
 AHEAD_FEATURES = 8  # whose codes a large node fetches at once
 
