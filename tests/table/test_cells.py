@@ -98,7 +98,7 @@ CASES = [
     (RandomForestClassifier, 5, {"criterion": "entropy", "min_samples_leaf": 2}, ""),
     (RandomForestClassifier, 5, {}, "parts"),
     (RandomForestRegressor, 0, {"max_features": 0.3, "min_samples_leaf": 3}, "whole"),
-    (RandomForestRegressor, 0, {"max_features": None, "bootstrap": False, "max_leaf_nodes": 15}, ""),
+    (RandomForestRegressor, 0, {"max_features": None, "bootstrap": False, "max_leaf_nodes": 5}, ""),
     (ExtraTreesClassifier, 2, {}, "whole"),
     (ExtraTreesClassifier, 2, {"criterion": "entropy"}, ""),
     (ExtraTreesClassifier, 5, {"criterion": "entropy"}, "whole"),
@@ -190,9 +190,9 @@ def test_rare_flags_are_cells_where_there_are_many():
     [
         (RandomForestClassifier, 2, {}),
         (RandomForestClassifier, 4, {"max_leaf_nodes": 20}),
-        (RandomForestRegressor, 0, {"max_features": 0.5}),
+        (RandomForestRegressor, 0, {"max_features": 0.1}),
         (ExtraTreesClassifier, 2, {}),
-        (ExtraTreesRegressor, 0, {"max_features": 0.2}),
+        (ExtraTreesRegressor, 0, {"max_features": 0.05}),
     ],
 )
 def test_trees_of_rare_flags_are_those_of_bits(estimator, n_classes, params, monkeypatch):
@@ -212,9 +212,10 @@ def test_trees_of_rare_flags_are_those_of_bits(estimator, n_classes, params, mon
 def test_cells_that_are_put_together_change_nothing(estimator, monkeypatch):
     X = np.nan_to_num(draw_table(110, 9))
     y = draw_target(X, 0 if estimator is RandomForestRegressor else 3)
-    together = estimator(n_estimators=2, random_state=3).fit(X, y)
+    params = {"n_estimators": 2, "random_state": 3, "max_features": 20}
+    together = estimator(**params).fit(X, y)
     monkeypatch.setattr(workspace, "GATHERED_COST", 1 << 40)
-    assert_alike(estimator(n_estimators=2, random_state=3).fit(X, y), together)
+    assert_alike(estimator(**params).fit(X, y), together)
     monkeypatch.setattr(workspace, "GATHERED_COST", 2)
     monkeypatch.setattr(workspace, "MOST_GATHERED", 30)  # cells; a node with more looks through columns
-    assert_alike(estimator(n_estimators=2, random_state=3).fit(X, y), together)
+    assert_alike(estimator(**params).fit(X, y), together)
