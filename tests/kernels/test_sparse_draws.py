@@ -55,9 +55,8 @@ def test_features_come_in_the_order_in_which_they_are_drawn(n_features, n_others
         assert tree.sparse_draws.open_draws(5, number_features(packing), settings, cells)
         begin, end = packing.sparse.row_begin[[3, 8]]
         asked = {*range(n_others), *(n_others + packing.sparse.feature[begin:end]).tolist()}
-        expected, places, order = [], np.zeros(n_features, np.int64), permutation.copy()
-        for k in range(n_features):
-            expected.append(int(tree.feature_order.draw_feature(order, places, k, key)))
+        places, order, draw = np.zeros(n_features, np.int64), permutation.copy(), tree.feature_order.draw_feature
+        expected = [int(draw(order, places, k, key)) for k in range(n_features)]
         before, found = permutation.copy(), []
         for k in range(n_features):
             feature = tree.sparse_draws.next_feature(True, k, permutation, places, key, cells)

@@ -1,18 +1,24 @@
 """Cells: columns that are almost always one value have no place in rows, and trees are those of a row of codes."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor, _jit
+from spinney._jit import twin
 from spinney.ensemble import forest
 from spinney.table import cells
 from spinney.table.cells import LEAST_SPARSE, USUAL_SHARE, find_cells
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import fix_weights, value_target
 from spinney.table.flags import pack_flags
 from spinney.table.ingest import read_columns
 from spinney.tree import workspace
+from spinney.tree.grow import Bag, Growth
+from spinney.tree.grow_params import GrowParams
 
 ONE = np.ones(1, np.int64)
 N_COLUMNS = 320  # more than random tests have lanes for
@@ -177,7 +183,7 @@ def test_rare_flags_are_cells_where_there_are_many():
         patch.setattr(cells, "LEAST_RARE", 40)
         sparse = find_cells(code(X))
         assert sparse.features.tolist() == list(range(40, 80))
-        rows, packing = pack_flags(code(X), sparse)
+        packing = pack_flags(code(X), sparse)[1]
         assert packing.n_coded == 40
         assert packing.n_bits == 10
         assert packing.number.tolist() == [*range(40), *range(80, 90), *range(40, 80)]
@@ -219,3 +225,26 @@ def test_cells_that_are_put_together_change_nothing(estimator, monkeypatch):
     monkeypatch.setattr(workspace, "GATHERED_COST", 2)
     monkeypatch.setattr(workspace, "MOST_GATHERED", 30)  # cells; a node with more looks through columns
     assert_alike(estimator(**params).fit(X, y), together)
+
+
+def test_more_cells_than_keys_can_number_change_nothing(monkeypatch):
+    X = np.nan_to_num(draw_table(60, 4))
+    codes, weights, kernels = code(X), fix_weights(None, 60), _jit.interpreted()
+    rows, packing = pack_flags(codes, find_cells(codes))
+    target = value_target(draw_target(X, 0), weights, has_square=False)
+    params = GrowParams("squared_error", max_depth=3)
+
+    def grow():
+        own = target._replace(values=target.values.copy())
+        bag = Bag(np.arange(60, dtype=np.int32), packing=packing)
+        return Growth(codes._replace(rows=rows.copy()), own, weights, params, kernels, bag=bag).grow_alone()
+
+    ordered, seen = grow(), []
+    scans = sys.modules[f"{twin.TWIN}.tree.scan_cell_sums"]
+    fill = scans.fill_whole
+    monkeypatch.setattr(scans, "MAX_CODES", 1)
+    monkeypatch.setattr(scans, "fill_whole", lambda *arguments: seen.append(1) or fill(*arguments))
+    filled = grow()
+    assert seen
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(filled, name), getattr(ordered, name))
