@@ -1,16 +1,24 @@
 """Cells: columns that are almost always one value have no place in rows, and trees are those of a row of codes."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor, _jit
+from spinney._jit import twin
 from spinney.ensemble import forest
+from spinney.table import cells
 from spinney.table.cells import LEAST_SPARSE, USUAL_SHARE, find_cells
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import fix_weights, value_target
 from spinney.table.flags import pack_flags
 from spinney.table.ingest import read_columns
+from spinney.tree import workspace
+from spinney.tree.grow import Bag, Growth
+from spinney.tree.grow_params import GrowParams
 
 ONE = np.ones(1, np.int64)
 N_COLUMNS = 320  # more than random tests have lanes for
@@ -93,7 +101,14 @@ CASES = [
     (RandomForestClassifier, 5, {"class_weight": "balanced_subsample"}, ""),
     (RandomForestRegressor, 0, {"max_features": 0.3}, ""),
     (RandomForestRegressor, 0, {"max_features": 0.3, "bootstrap": False}, "parts"),
+    (RandomForestClassifier, 5, {"criterion": "entropy", "min_samples_leaf": 2}, ""),
+    (RandomForestClassifier, 5, {}, "parts"),
+    (RandomForestRegressor, 0, {"max_features": 0.3, "min_samples_leaf": 3}, "whole"),
+    (RandomForestRegressor, 0, {"max_features": None, "bootstrap": False, "max_leaf_nodes": 5}, ""),
     (ExtraTreesClassifier, 2, {}, "whole"),
+    (ExtraTreesClassifier, 2, {"criterion": "entropy"}, ""),
+    (ExtraTreesClassifier, 5, {"criterion": "entropy"}, "whole"),
+    (ExtraTreesRegressor, 0, {"max_features": 0.3, "min_samples_leaf": 3}, ""),
     (ExtraTreesClassifier, 2, {"bootstrap": True, "min_samples_leaf": 2}, ""),
     (ExtraTreesClassifier, 5, {"bootstrap": True, "max_samples": 0.5}, ""),
     (ExtraTreesClassifier, 5, {"min_samples_leaf": 2}, "parts"),
@@ -154,3 +169,82 @@ def test_threads_and_more_trees_change_nothing(estimator, n_classes, monkeypatch
     assert_alike(in_two, plain)
     monkeypatch.undo()
     assert_alike(in_two, estimator(n_estimators=4, random_state=3).fit(X, y))
+
+
+def test_rare_flags_are_cells_where_there_are_many():
+    n_rows, rng = 300, np.random.default_rng(0)
+    X = np.zeros((n_rows, 90))
+    X[:, :40] = rng.random((n_rows, 40)).round(2)
+    for j in range(40, 90):
+        X[rng.permutation(n_rows)[: 3 if j < 80 else 4], j] = 1.0  # one row in a hundred, or more
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "LEAST_SPARSE", 2)
+        assert find_cells(code(X)) is None
+        patch.setattr(cells, "LEAST_RARE", 40)
+        sparse = find_cells(code(X))
+        assert sparse.features.tolist() == list(range(40, 80))
+        packing = pack_flags(code(X), sparse)[1]
+        assert packing.n_coded == 40
+        assert packing.n_bits == 10
+        assert packing.number.tolist() == [*range(40), *range(80, 90), *range(40, 80)]
+        patch.setattr(cells, "LEAST_RARE", 41)
+        assert find_cells(code(X)) is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n_classes", "params"),
+    [
+        (RandomForestClassifier, 2, {}),
+        (RandomForestClassifier, 4, {"max_leaf_nodes": 20}),
+        (RandomForestRegressor, 0, {"max_features": 0.1}),
+        (ExtraTreesClassifier, 2, {}),
+        (ExtraTreesRegressor, 0, {"max_features": 0.05}),
+    ],
+)
+def test_trees_of_rare_flags_are_those_of_bits(estimator, n_classes, params, monkeypatch):
+    monkeypatch.setattr(cells, "LEAST_RARE", 40)
+    X, rng = draw_table(120, 6), np.random.default_rng(2)
+    X[:, 40:300] = rng.random((120, 260)) < 0.008
+    y = draw_target(X[:, 20:], n_classes)
+
+    def fit():
+        return estimator(n_estimators=2, random_state=3, **params).fit(X, y)
+
+    packed, plain = fit_both(fit, monkeypatch)
+    assert_alike(packed, plain)
+
+
+@pytest.mark.parametrize("estimator", [RandomForestRegressor, ExtraTreesClassifier])
+def test_cells_that_are_put_together_change_nothing(estimator, monkeypatch):
+    X = np.nan_to_num(draw_table(110, 9))
+    y = draw_target(X, 0 if estimator is RandomForestRegressor else 3)
+    params = {"n_estimators": 2, "random_state": 3, "max_features": 20}
+    together = estimator(**params).fit(X, y)
+    monkeypatch.setattr(workspace, "GATHERED_COST", 1 << 40)
+    assert_alike(estimator(**params).fit(X, y), together)
+    monkeypatch.setattr(workspace, "GATHERED_COST", 2)
+    monkeypatch.setattr(workspace, "MOST_GATHERED", 30)  # cells; a node with more looks through columns
+    assert_alike(estimator(**params).fit(X, y), together)
+
+
+def test_more_cells_than_keys_can_number_change_nothing(monkeypatch):
+    X = np.nan_to_num(draw_table(60, 4))
+    codes, weights, kernels = code(X), fix_weights(None, 60), _jit.interpreted()
+    rows, packing = pack_flags(codes, find_cells(codes))
+    target = value_target(draw_target(X, 0), weights, has_square=False)
+    params = GrowParams("squared_error", max_depth=3)
+
+    def grow():
+        own = target._replace(values=target.values.copy())
+        bag = Bag(np.arange(60, dtype=np.int32), packing=packing)
+        return Growth(codes._replace(rows=rows.copy()), own, weights, params, kernels, bag=bag).grow_alone()
+
+    ordered, seen = grow(), []
+    scans = sys.modules[f"{twin.TWIN}.tree.scan_cell_sums"]
+    fill = scans.fill_whole
+    monkeypatch.setattr(scans, "MAX_CODES", 1)
+    monkeypatch.setattr(scans, "fill_whole", lambda *arguments: seen.append(1) or fill(*arguments))
+    filled = grow()
+    assert seen
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(filled, name), getattr(ordered, name))

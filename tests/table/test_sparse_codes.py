@@ -19,7 +19,7 @@ from spinney import (
     RandomForestRegressor,
     _jit,
 )
-from spinney.table import cells, sparse_codes
+from spinney.table import cells
 from spinney.table.cells import find_cells
 from spinney.table.coding import code_table
 from spinney.table.flags import pack_flags
@@ -53,7 +53,8 @@ def test_rows_are_packed_as_those_of_all_codes(n_rows, n_columns, seed, max_code
         np.testing.assert_array_equal(getattr(few, name), getattr(full, name), err_msg=name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "LEAST_SPARSE", 2)
-        patch.setattr(sparse_codes, "LEAST_SPARSE", 2)
+        patch.setattr(cells, "LEAST_RARE", 2)
+        patch.setattr(cells, "RARE_SHARE", 25)
         found = find_stored_cells(few)
         for has_cells in (False, True):
             rows, packing = pack_stored(few, has_cells=has_cells)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LEAST_SPARSE = 100  # features that rows are to be rid of: they are shorter by 200 bytes then
 USUAL_SHARE = 20  # of so many rows, all but one at least have the usual code
+RARE_SHARE = 100  # the same of flags: a cell takes some hundred bits, and a flag one of each row
+LEAST_RARE = 1600  # such flags that rows are to be rid of: they are shorter by 200 bytes then
 SAMPLED_ROWS = 255  # that tell which code may be the usual one: the middle one of them is what more than half have
 BLOCK_CODES = 1 << 22  # that are compared together
 
@@ -42,34 +44,61 @@ class SparseColumns(NamedTuple):
 
 
 def can_be_sparse(codes: Codes | SparseCodes) -> NDArray[np.bool_]:
-    """Whether features are numbers that miss nothing, and not of two values: a bit of a row is less than cells are.
+    """Whether features are numbers that miss nothing.
 
     Of one value there are no cells at all: words that no text has.
     """
-    return (codes.features[IS_CATEGORICAL] == 0) & (codes.features[N_CODES] != 2) & ~codes.has_missing
+    return (codes.features[IS_CATEGORICAL] == 0) & ~codes.has_missing
+
+
+def choose_sparse(codes: Codes | SparseCodes, may_be: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which features are sparse, of those that are as far as they have been looked at, (n_features,).
+
+    Few of them keep their places in the rows.
+    """
+    is_flag = codes.features[N_CODES] == 2
+    has_rare = np.count_nonzero(may_be & is_flag) >= LEAST_RARE
+    if not has_rare:
+        may_be = may_be & ~is_flag
+    if not has_rare and np.count_nonzero(may_be) < LEAST_SPARSE:
+        may_be = np.zeros_like(may_be)
+    return may_be
+
+
+def most_cells(codes: Codes | SparseCodes, n_rows: int) -> NDArray[np.int64]:
+    """Cells that a sparse feature has at most, (n_features,)."""
+    return n_rows // np.where(codes.features[N_CODES] == 2, RARE_SHARE, USUAL_SHARE)
 
 
 def guess_usual(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
     """Features that may be sparse, and the code that is usual then."""
-    may_be = np.flatnonzero(can_be_sparse(codes))
+    may_be = can_be_sparse(codes)
+    asked = np.flatnonzero(may_be)
     n_rows = len(codes.rows)
-    sampled = codes.rows[np.linspace(0, n_rows - 1, min(n_rows, SAMPLED_ROWS)).astype(np.int64)].take(may_be, axis=1)
+    sampled = codes.rows[np.linspace(0, n_rows - 1, min(n_rows, SAMPLED_ROWS)).astype(np.int64)].take(asked, axis=1)
     usual = np.sort(sampled, axis=0)[len(sampled) // 2]
     is_usual = np.count_nonzero(sampled == usual, axis=0) * (USUAL_SHARE // 2) >= len(sampled) * (USUAL_SHARE // 2 - 1)
-    return may_be[is_usual], usual[is_usual]
+    may_be[asked] = is_usual
+    is_usual = choose_sparse(codes, may_be)[asked]
+    return asked[is_usual], usual[is_usual]
 
 
 def find_cells(codes: Codes) -> SparseColumns | None:
-    """Cells of columns with the usual code in all but one of USUAL_SHARE rows; None where there are few of these."""
+    """Cells of columns with the usual code in all but one of USUAL_SHARE rows; None where there are few of these.
+
+    Of flags in all but one of RARE_SHARE: else a bit of a row is less than cells are.
+    """
     if codes.n_features < LEAST_SPARSE:
         return None
     features, usual = guess_usual(codes)
-    if len(features) < LEAST_SPARSE:
+    if len(features) == 0:
         return None
     rows, columns, found = list_unusual(codes.rows, features, usual)
     counts = np.bincount(columns, minlength=len(features))
-    is_sparse = counts * USUAL_SHARE <= len(codes.rows)
-    if np.count_nonzero(is_sparse) < LEAST_SPARSE:
+    may_be = np.zeros(codes.n_features, np.bool_)
+    may_be[features] = counts <= most_cells(codes, len(codes.rows))[features]
+    is_sparse = choose_sparse(codes, may_be)[features]
+    if not is_sparse.any():
         return None
     if not is_sparse.all():
         keep = is_sparse[columns]

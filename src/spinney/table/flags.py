@@ -70,10 +70,10 @@ class FlagLayout(NamedTuple):
 
 def lay_out_flags(is_flag: NDArray[np.bool_], sparse: SparseColumns | None) -> FlagLayout | None:
     """How rows stand where flags are bits and sparse features have no place; None where that makes none shorter."""
-    is_coded = ~is_flag
+    has_place = np.ones(len(is_flag), np.bool_)
     if sparse is not None:
-        is_coded[sparse.features] = False
-    coded, flags = np.flatnonzero(is_coded), np.flatnonzero(is_flag)
+        has_place[sparse.features] = False
+    coded, flags = np.flatnonzero(has_place & ~is_flag), np.flatnonzero(has_place & is_flag)
     first = -(-len(coded) // CODES_OF_WORD) * CODES_OF_WORD
     stride = row_stride(first + -(-len(flags) // 64) * CODES_OF_WORD)
     if stride >= row_stride(len(is_flag)):

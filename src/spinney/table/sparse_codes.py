@@ -14,7 +14,7 @@ import numpy as np
 
 from spinney._cached import once
 from spinney._types import CODE, ROW
-from spinney.table.cells import LEAST_SPARSE, USUAL_SHARE, SparseColumns, can_be_sparse
+from spinney.table.cells import SparseColumns, can_be_sparse, choose_sparse, most_cells
 from spinney.table.coding import Codes, describe_stored, write_stored_rows
 from spinney.table.flags import Packing, find_flags, lay_out_flags, whole_codes
 from spinney.table.sparse import SparseRows
@@ -91,9 +91,10 @@ class OtherCells(NamedTuple):
 def find_stored_cells(codes: SparseCodes) -> SparseColumns | None:
     """What `table.cells.find_cells` finds, where 0 is the value that almost all rows have."""
     may_be = can_be_sparse(codes) & (codes.zero > 0)
-    most = codes.n_rows // USUAL_SHARE
-    may_be &= np.array([len(column.codes) <= most or column_is_sparse(column, most) for column in codes.columns])
-    if np.count_nonzero(may_be) < LEAST_SPARSE:
+    most = most_cells(codes, codes.n_rows).tolist()
+    may_be &= np.array([has_few_cells(column, n) for column, n in zip(codes.columns, most, strict=True)], np.bool_)
+    may_be = choose_sparse(codes, may_be)
+    if not may_be.any():
         return None
     feature, row, code = codes.list_cells(may_be)
     number = (np.cumsum(may_be) - 1)[feature].astype(np.int32)
@@ -111,16 +112,15 @@ def find_stored_cells(codes: SparseCodes) -> SparseColumns | None:
     )
 
 
-def column_is_sparse(column: StoredCodes, most: int) -> bool:
+def has_few_cells(column: StoredCodes, most: int) -> bool:
     """Whether at most so many stored cells have another code than those that are not stored."""
-    return bool(np.count_nonzero(column.codes != column.zero) <= most)
+    return len(column.codes) <= most or bool(np.count_nonzero(column.codes != column.zero) <= most)
 
 
 def pack_stored(codes: SparseCodes, *, has_cells: bool) -> tuple[NDArray[np.uint16], Packing]:
     """What `table.flags.pack_flags` makes of the codes of all cells; has_cells: whether features may be sparse."""
     sparse = find_stored_cells(codes) if has_cells else None
-    is_flag = find_flags(codes)
-    laid = lay_out_flags(is_flag, sparse)
+    laid = lay_out_flags(find_flags(codes), sparse)
     if laid is None:
         return codes.rows, whole_codes(codes.n_features)
     rows = np.zeros((codes.n_rows, laid.stride), CODE)
@@ -130,6 +130,8 @@ def pack_stored(codes: SparseCodes, *, has_cells: bool) -> tuple[NDArray[np.uint
     bits = np.packbits(is_on, bitorder="little")
     flagged = rows.view(np.uint8)[:, laid.first_byte : laid.first_byte + len(bits)]
     flagged[:] = bits
+    is_flag = np.zeros(codes.n_features, np.bool_)
+    is_flag[laid.flags] = True
     place_of = np.cumsum(is_flag) - 1
     cells = codes.list_cells(is_flag)
     is_other = (cells.code == 2) != (codes.zero[cells.feature] == 2)

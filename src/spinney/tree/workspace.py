@@ -44,6 +44,7 @@ from spinney.kernels.common.structs import (
     RandomScratch,
     RowBits,
     Settings,
+    SparseDraws,
     SubsetScratch,
     SubtreeScratch,
 )
@@ -52,6 +53,8 @@ from spinney.table.flags import Packing
 from spinney.tree.grow_params import SUBTREE_FEATURES
 
 MAX_SUMS = 1 << 26
+GATHERED_COST = 2  # cells of a column that are looked through in the time that a cell of a row is put in its place
+MOST_GATHERED = 1 << 20  # cells of a node that are put together: 8 MB
 AHEAD_FEATURES = 8  # whose codes a large node fetches at once
 
 
@@ -276,6 +279,9 @@ def make_cells(packing: Packing, n_held: int, n_try: int) -> Cells | None:
         return None
     n_sparse, n_cells, n_table = len(sparse.features), len(sparse.row), len(sparse.row_begin) - 1
     by_row, by_column = n_cells // n_table, n_cells // n_sparse
+    most_gathered = count_listed(sparse.begin, n_try) // (GATHERED_COST * max(by_row, 1))
+    first_of, n_of = np.zeros((2, n_sparse), np.int32)
+    node_at, node_code = np.empty((2, min(n_cells, MOST_GATHERED)), np.int32)
     at, found, addends = np.empty((3, n_held + 1), np.int32)
     return Cells(
         first=len(packing.number) - n_sparse,
@@ -287,14 +293,46 @@ def make_cells(packing: Packing, n_held: int, n_try: int) -> Cells | None:
         feature=sparse.feature,
         row_code=sparse.row_code,
         row_cost=4 + 2 * by_row.bit_length(),
-        most_marked=max(n_try * by_column // (10 + by_row), PAIR_ROWS),
+        most_marked=max(n_try * by_column // (10 + by_row), PAIR_ROWS, most_gathered),
+        most_gathered=most_gathered,
         place=np.full(n_table, -1, ROW),
         marks=np.zeros((n_sparse + 63) // 64, np.uint64),
+        is_gathered=np.zeros(1, np.int64),
+        n_of=n_of,
+        first_of=first_of,
+        node_at=node_at,
+        node_code=node_code,
+        draws=make_draws(packing.number[: len(packing.number) - n_sparse], len(packing.number)),
         whole=np.empty((n_held, 1), CODE),
         at=at,
         found=found,
         wide=np.empty(n_held + 1, SUM),
         addends=addends,
+    )
+
+
+def count_listed(begin: NDArray[np.int64], n_try: int) -> int:
+    """Cells that a node looks through which tries so many features and finds the cells of each in its column.
+
+    Features that vary in a node have more cells than others; begin: see `SparseColumns`.
+    """
+    counts = np.diff(begin)
+    n_cells = int(counts.sum())
+    return min(n_try * int((counts * counts).sum()) // max(n_cells, 1), n_cells)
+
+
+def make_draws(others: NDArray[np.int64], n_features: int) -> SparseDraws:
+    """Memory for draws of features of which few vary; others: those of the table that are not sparse."""
+    bits = np.zeros(-(-n_features // 64) * 64, np.bool_)
+    bits[others] = True
+    words = np.packbits(bits, bitorder="little").view(np.uint64)
+    return SparseDraws(
+        others=words,
+        asked=words.copy(),
+        ahead=np.empty(64, np.uint64),
+        drawn=np.zeros(3, np.int64),
+        listed=np.empty(n_features, np.int64),
+        moved=np.empty((2, n_features), np.int64),
     )
 
 

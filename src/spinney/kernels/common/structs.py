@@ -108,6 +108,37 @@ class Rows(NamedTuple):
     cells: Cells | None  # None: every feature has its codes, or bits, in the rows
 
 
+class SparseDraws(NamedTuple):
+    """Draws of features of which few may vary, see `tree.sparse_draws`. Life: tree; kernels write all but `others`."""
+
+    others: NDArray[np.uint64]  # (words,): places of features that are not sparse in the order of draws, as bits
+    asked: NDArray[np.uint64]  # (words,): places of those that may vary in the node at hand
+    ahead: NDArray[np.uint64]  # (64,): the places that draws swap with
+    drawn: NDArray[np.int64]  # (3,): how many draws the node has made, features listed, and places moved
+    listed: NDArray[np.int64]  # (n_features,): features that it has drawn, of those that may vary
+    moved: NDArray[np.int64]  # (2, n_features): places of the permutation that were overwritten, what stood there
+
+
+class ColumnCells(NamedTuple):
+    """What a pass over a column of `Cells` takes: a call with all of them takes 0.1 microseconds. Life: call."""
+
+    place: NDArray[np.int32]
+    row: NDArray[np.int32]
+    code: NDArray[np.uint16]
+    at: NDArray[np.int32]
+    found: NDArray[np.int32]
+
+
+class RowCells(NamedTuple):
+    """The same of a look at each row of a node."""
+
+    row_begin: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    row_code: NDArray[np.uint16]
+    at: NDArray[np.int32]
+    found: NDArray[np.int32]
+
+
 class Cells(NamedTuple):
     """Codes of sparse features, which are not the usual one of their column, by column and by row; see `tree.cells`.
 
@@ -124,8 +155,15 @@ class Cells(NamedTuple):
     row_code: NDArray[np.uint16]  # (n_cells,)
     row_cost: int  # cells of a column that are looked through in the time that a row is
     most_marked: int  # rows of the largest node whose features are marked
+    most_gathered: int  # rows of the largest node whose cells are put together by features
     place: NDArray[np.int32]  # (n_rows of the table,): where a row stands among those of the tree; -1: nowhere
     marks: NDArray[np.uint64]  # (words,): sparse features that may vary in the node at hand, as bits
+    is_gathered: NDArray[np.int64]  # (1,): 1 while a node is searched whose cells are put together, in the next four
+    n_of: NDArray[np.int32]  # (n_sparse,): cells of each feature in the node; 0 between nodes
+    first_of: NDArray[np.int32]  # (n_sparse,): where they begin
+    node_at: NDArray[np.int32]  # (room,): their rows, counted from the first one of the node
+    node_code: NDArray[np.int32]  # (room,): their codes
+    draws: SparseDraws
     whole: NDArray[np.uint16]  # (n_rows, 1): every code of one feature, of the node at hand
     at: NDArray[np.int32]  # (n_rows + 1,): cells of one feature in a node: their rows, counted from its first one
     found: NDArray[np.int32]  # (n_rows + 1,): their codes
@@ -565,9 +603,12 @@ class DrawnTest(NamedTuple):
 class DrawnCells(NamedTuple):
     """A random test of a sparse feature whose cells have been listed. Life: node; `try_cell_test` makes it."""
 
-    feature: int
     n_cells: int
     cut: int  # last code on the left
+    is_usual_left: bool  # whether rows without a cell go there
+    sign: int  # of the feature's monotone constraint
+    at: NDArray[np.int32]  # (room,): see `Cells`
+    found: NDArray[np.int32]  # (room,)
 
 
 class SmallTest(NamedTuple):

@@ -40,7 +40,9 @@ Files
   feature_order      the order in which a node tries its features, and their codes side by side
   flags              features of two values, which are bits of a row
   cells              features that are almost always one value, of which a node lists the other rows
-  scan_cells         the same cuts by these rows, and one for all others
+  scan_cells         the same cuts by these rows, and one for all others: packed addends, and random tests
+  scan_cell_sums     the same where addends are not packed: numbers, entropy, fractional weights
+  sparse_draws       the order in which random tests draw features where few of them vary
   gain_ratio         gain ratio in the place of gain
   given_sums         sums in the place of rows, where these are elsewhere
   levels             the top of a tree whose rows come in parts

@@ -11,7 +11,8 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 
-from ..common.structs import Cells, Rows
+from ..common.bits import bit_place
+from ..common.structs import Cells, ColumnCells, RowCells, Rows
 
 NONE, ONE, SIX, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 
@@ -28,11 +29,10 @@ def is_sparse(feature: int, cells: Cells | None) -> bool:
 
 
 @inlined
-def find_cell(which: int, row: int, cells: Cells) -> int:
+def find_cell(which: int, row: int, row_begin: np.ndarray, feature: np.ndarray) -> int:
     """Where a row of the table has its cell of sparse feature number `which`; -1: it has the usual code."""
-    feature = cells.feature
-    low = cells.row_begin[row]
-    end = cells.row_begin[row + 1]
+    low = row_begin[row]
+    end = row_begin[row + 1]
     high = end
     while low < high:
         middle = (low + high) >> 1
@@ -45,28 +45,57 @@ def find_cell(which: int, row: int, cells: Cells) -> int:
     return np.int64(-1)
 
 
+@inlined
+def take_gathered(which: int, cells: Cells) -> int:
+    """List the cells of sparse feature number `which` in the node under search, where they are put together."""
+    at, found, node_at, node_code = cells.at, cells.found, cells.node_at, cells.node_code
+    n = np.uint64(cells.n_of[which])
+    first = np.uint64(cells.first_of[which])
+    for c in range(n):
+        at[c] = node_at[first + c]
+        found[c] = node_code[first + c]
+    return np.int64(n)
+
+
 @kernel
-def list_cells(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> int:
-    """List the cells of a feature in rows lo .. hi, `at` counted from lo and `found`; return how many there are."""
+def ask_rows(which: int, lo: int, hi: int, ids: np.ndarray, cells: RowCells) -> int:
+    """List the cells of sparse feature number `which` in rows lo .. hi by asking each of them."""
+    at, found = cells.at, cells.found
+    n = np.int64(0)
+    for i in range(lo, hi):
+        e = find_cell(which, np.int64(ids[i]), cells.row_begin, cells.feature)
+        if e >= 0:
+            at[n] = i - lo
+            found[n] = cells.row_code[e]
+            n += 1
+    return n
+
+
+@kernel
+def pass_column(begin: int, end: int, lo: int, hi: int, cells: ColumnCells) -> int:
+    """List the cells of rows lo .. hi among cells begin .. end of a column."""
     place, row, code, at, found = cells.place, cells.row, cells.code, cells.at, cells.found
-    which = feature - cells.first
-    begin, end = cells.begin[which], cells.begin[which + 1]
     size = hi - lo
     n = np.int64(0)
-    if size * cells.row_cost < end - begin:
-        for i in range(lo, hi):
-            e = find_cell(which, np.int64(ids[i]), cells)
-            if e >= 0:
-                at[n] = i - lo
-                found[n] = cells.row_code[e]
-                n += 1
-        return n
     for e in range(np.uint64(begin), np.uint64(end)):
         k = np.int64(place[np.uint64(row[e])]) - lo
         at[np.uint64(n)] = k
         found[np.uint64(n)] = np.int32(code[e])
         n += np.int64((k >= 0) & (k < size))
     return n
+
+
+@inlined
+def list_cells(feature: int, lo: int, hi: int, ids: np.ndarray, cells: Cells) -> int:
+    """List the cells of a feature in rows lo .. hi, `at` counted from lo and `found`; return how many there are."""
+    which = feature - cells.first
+    if cells.is_gathered[0] != 0:
+        return take_gathered(which, cells)
+    begin, end = cells.begin[which], cells.begin[which + 1]
+    if (hi - lo) * cells.row_cost < end - begin:
+        by_row = RowCells(cells.row_begin, cells.feature, cells.row_code, cells.at, cells.found)
+        return ask_rows(which, lo, hi, ids, by_row)
+    return pass_column(begin, end, lo, hi, ColumnCells(cells.place, cells.row, cells.code, cells.at, cells.found))
 
 
 @inlined
@@ -127,7 +156,7 @@ def code_of_cell(i: int, feature: int, ids: np.ndarray, cells: Cells | None) -> 
     if cells is None:
         return np.int64(0)
     which = feature - cells.first
-    e = find_cell(which, np.int64(ids[i]), cells)
+    e = find_cell(which, np.int64(ids[i]), cells.row_begin, cells.feature)
     return np.int64(cells.row_code[e]) if e >= 0 else np.int64(cells.usual[which])
 
 
@@ -136,20 +165,85 @@ def code_of_cell(i: int, feature: int, ids: np.ndarray, cells: Cells | None) -> 
 
 @inlined
 def mark_cells(lo: int, hi: int, ids: np.ndarray, cells: Cells | None) -> None:
-    """Mark the features of which rows lo .. hi have cells, or all where these are many rows: others do not vary."""
+    """Mark the features of which rows lo .. hi have cells, or all where these are many rows: others do not vary.
+
+    Of fewer rows the cells are put together by features, until `forget_cells`.
+    """
     if cells is None:
         return
+    mark_node(lo, hi, ids, cells)
+
+
+@kernel
+def mark_node(lo: int, hi: int, ids: np.ndarray, cells: Cells) -> None:
+    """Mark the features of a node, and put its cells together."""
     marks, feature, row_begin = cells.marks, cells.feature, cells.row_begin
     is_large = hi - lo > cells.most_marked
     for w in range(np.uint64(len(marks))):
         marks[w] = ~NONE if is_large else NONE
     if is_large:
         return
+    n_of = cells.n_of
+    n_cells = np.int64(0)
+    if hi - lo <= cells.most_gathered:
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            row = np.uint64(ids[i])
+            n_cells += row_begin[row + ONE] - row_begin[row]
+    is_gathered = hi - lo <= cells.most_gathered and n_cells <= len(cells.node_at)
+    cells.is_gathered[0] = np.int64(is_gathered)
     for i in range(np.uint64(lo), np.uint64(hi)):
         row = np.uint64(ids[i])
         for e in range(np.uint64(row_begin[row]), np.uint64(row_begin[row + ONE])):
             which = np.uint64(feature[e])
             marks[which >> SIX] |= ONE << (which & LAST_BIT)
+            if is_gathered:
+                n_of[which] += np.int32(1)
+    if is_gathered:
+        gather_cells(lo, hi, ids, cells)
+
+
+@inlined
+def gather_cells(lo: int, hi: int, ids: np.ndarray, cells: Cells) -> None:
+    """Put the cells of a node together by their features, which are marked and counted.
+
+    One pass over what its rows have, where each feature would look through its column, or ask each row.
+    """
+    feature, row_begin, row_code = cells.feature, cells.row_begin, cells.row_code
+    n_of, first_of, node_at, node_code = cells.n_of, cells.first_of, cells.node_at, cells.node_code
+    first = np.int32(0)
+    for w in range(np.uint64(len(cells.marks))):
+        word = cells.marks[w]
+        while word != NONE:
+            rest = word & (word - ONE)
+            which = (w << SIX) + bit_place(word ^ rest)
+            first_of[which] = first
+            first = np.int32(first + n_of[which])
+            n_of[which] = 0
+            word = rest
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        row = np.uint64(ids[i])
+        for e in range(np.uint64(row_begin[row]), np.uint64(row_begin[row + ONE])):
+            which = np.uint64(feature[e])
+            k = np.uint64(first_of[which] + n_of[which])
+            n_of[which] += np.int32(1)
+            node_at[k] = np.int32(np.int64(i) - lo)
+            node_code[k] = np.int32(row_code[e])
+
+
+@inlined
+def forget_cells(cells: Cells | None) -> None:
+    """Forget the cells that were put together, once a node is searched: its rows may move."""
+    if cells is None:
+        return
+    if cells.is_gathered[0] == 0:
+        return
+    cells.is_gathered[0] = 0
+    for w in range(np.uint64(len(cells.marks))):
+        word = cells.marks[w]
+        while word != NONE:
+            rest = word & (word - ONE)
+            cells.n_of[(w << SIX) + bit_place(word ^ rest)] = 0
+            word = rest
 
 
 @inlined

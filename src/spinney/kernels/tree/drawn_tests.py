@@ -71,7 +71,7 @@ from .random_tests import (
     send_all_left,
     sum_right,
 )
-from .scan_cells import judge_cells
+from .scan_cells import judge_all_of_cells, judge_cells
 from .scan_moments import scan_moments
 from .small_tests import (
     NONE,
@@ -376,10 +376,13 @@ def try_cell_test(
     scratch: Scratch,
     cells: Cells | None,
 ) -> tuple[bool, Candidate]:
-    """The same of a sparse feature, by its cells: what the others add is what the node does less that of the cells."""
+    """The same of a sparse feature, by its cells: what the others add is what the node does less that of the cells.
+
+    It may be judged in any way.
+    """
     if cells is None:
         return False, best
-    if not is_sparse(feature, cells) or not is_quick(settings, table.xlogx, scratch.classes):
+    if not is_sparse(feature, cells):
         return False, best
     n = node.hi - node.lo
     n_cells = list_cells(feature, node.lo, node.hi, rows.ids, cells)
@@ -388,7 +391,13 @@ def try_cell_test(
         return True, Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
     cut, threshold = draw_threshold(table.features, table.edges, feature, lowest, highest, node.test_key)
     scratch.totals[N_MISSING] = 0
-    found = judge_cells(best, DrawnCells(feature, n_cells, cut), node, rows, scratch, scratch.classes, cells)
+    is_usual_left = np.int64(cells.usual[feature - cells.first]) <= cut
+    sign = table.features[MONOTONE, feature]
+    drawn = DrawnCells(n_cells, cut, is_usual_left, sign, cells.at, cells.found)
+    if is_quick(settings, table.xlogx, scratch.classes):
+        found = judge_cells(best, drawn, node, rows, scratch, scratch.classes)
+    else:
+        found = judge_all_of_cells(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)
     if found.cut < 0:
         return True, found
     return True, settle_drawn(found.score, feature, cut, threshold, found.n_ties, node, table, scratch)

@@ -14,12 +14,49 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined
-from spinney._types import ALL, HELD, LEFT, N_MISSING, PAIR_ROWS, PRESENT, S_ALL, TARGET, W_ALL, WEIGHT
+from spinney._types import (
+    ALL,
+    BIN_N,
+    BIN_SQUARE,
+    BIN_SUM,
+    BIN_WEIGHT,
+    HELD,
+    LEFT,
+    MISSING,
+    N_ALL,
+    N_MISSING,
+    PAIR_ROWS,
+    PRESENT,
+    Q_ALL,
+    Q_MISSING,
+    S_ALL,
+    S_MISSING,
+    TARGET,
+    W_ALL,
+    W_MISSING,
+    WEIGHT,
+)
 
-from ..common.structs import Candidate, Cells, ClassScratch, DrawnCells, OpenNode, PackedScratch, Rows, Scratch
+from ..common.category_chance import no_chance
+from ..common.structs import (
+    BinWalk,
+    Candidate,
+    Cells,
+    ClassScratch,
+    CodeSums,
+    DrawnCells,
+    DrawnTest,
+    OpenNode,
+    PackedScratch,
+    Rows,
+    Scratch,
+    Settings,
+)
 from .candidates import none_better
 from .cells import fill_column, list_cells, range_of_cells
+from .random_tests import judge_class_sums, sum_right
 from .scan_many_classes import SHIFT, order_rows, scan_many_classes, walk_rows
+from .scan_moments import scan_moments
 from .scan_two_classes import scan_buckets, scan_two_classes
 from .small_tests import judge_left_classes, judge_left_sums
 
@@ -139,12 +176,11 @@ def scan_sparse(
 
 @inlined
 def judge_cells_of_many(
-    best: Candidate, drawn: DrawnCells, node: OpenNode, rows: Rows, scratch: Scratch, sums: np.ndarray, cells: Cells
+    best: Candidate, drawn: DrawnCells, node: OpenNode, rows: Rows, scratch: Scratch, sums: np.ndarray
 ) -> Candidate:
     """Judge a random test of three classes or more by Gini; the cut is 0 if it is chosen."""
-    addends, at, found = rows.addends, cells.at, cells.found
+    addends, at, found, is_usual_left = rows.addends, drawn.at, drawn.found, drawn.is_usual_left
     is_unit = len(addends) == 1
-    is_usual_left = np.int64(cells.usual[drawn.feature - cells.first]) <= drawn.cut
     for k in range(node.n_present):
         c = sums[PRESENT, k]
         sums[LEFT, c] = sums[ALL, c] if is_usual_left else np.int64(0)
@@ -159,20 +195,14 @@ def judge_cells_of_many(
 
 @inlined
 def judge_cells(
-    best: Candidate,
-    drawn: DrawnCells,
-    node: OpenNode,
-    rows: Rows,
-    scratch: Scratch,
-    classes: ClassScratch | None,
-    cells: Cells,
+    best: Candidate, drawn: DrawnCells, node: OpenNode, rows: Rows, scratch: Scratch, classes: ClassScratch | None
 ) -> Candidate:
     """The same for any target, where nothing but the sums of the left branch is asked for."""
     if classes is not None:
-        return judge_cells_of_many(best, drawn, node, rows, scratch, classes.sums, cells)
-    addends, at, found, totals = rows.addends, cells.at, cells.found, scratch.totals
+        return judge_cells_of_many(best, drawn, node, rows, scratch, classes.sums)
+    addends, at, found, is_usual_left = rows.addends, drawn.at, drawn.found, drawn.is_usual_left
+    totals = scratch.totals
     is_unit = len(addends) == 1
-    is_usual_left = np.int64(cells.usual[drawn.feature - cells.first]) <= drawn.cut
     left = totals[S_ALL] if is_usual_left else np.int64(0)
     w_left = totals[W_ALL] if is_usual_left else np.int64(0)
     for k in range(np.uint64(drawn.n_cells)):
@@ -183,3 +213,96 @@ def judge_cells(
             left += addends[TARGET, i] if is_left else -addends[TARGET, i]
             w_left += w if is_left else -w
     return judge_left_sums(best, left, w_left, node, totals)
+
+
+@inlined
+def judge_moments_of_cells(
+    best: Candidate,
+    drawn: DrawnCells,
+    node: OpenNode,
+    rows: Rows,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+) -> Candidate:
+    """Judge a random test of numbers or two classes by all that a branch sums up to, as `judge_moments`."""
+    addends, at, found, is_usual_left = rows.addends, drawn.at, drawn.found, drawn.is_usual_left
+    bins, totals = scratch.bins, scratch.totals
+    last = len(addends) - 1
+    is_all = -np.int64(is_usual_left)  # all bits, or none
+    count = totals[N_ALL] & is_all
+    total = totals[S_ALL] & is_all
+    weight = totals[W_ALL] & is_all
+    square = totals[Q_ALL] & is_all
+    for k in range(np.uint64(drawn.n_cells)):
+        is_left = np.int64(found[k]) <= drawn.cut
+        if is_left != is_usual_left:
+            i = np.uint64(node.lo + np.int64(at[k]))
+            sign = np.int64(1) if is_left else np.int64(-1)
+            count += sign
+            total += sign * addends[TARGET, i]
+            weight += sign * (np.int64(1) if last == 0 else addends[WEIGHT, i])
+            square += np.int64(0) if last == 0 else sign * addends[last, i]
+    bins[BIN_N, 0] = count
+    bins[BIN_SUM, 0] = total
+    bins[BIN_WEIGHT, 0] = weight
+    bins[BIN_SQUARE, 0] = square
+    totals[S_MISSING] = 0
+    totals[W_MISSING] = 0
+    totals[Q_MISSING] = 0
+    two = DrawnTest(np.int64(2), drawn.cut, np.inf, drawn.cut, np.int64(0), drawn.sign)
+    sum_right(two, node.hi - node.lo, bins, totals)
+    walk = BinWalk(np.int64(2), drawn.sign, no_chance())
+    return scan_moments(best, walk, node, settings, xlogx, bins, totals, scratch.rates)
+
+
+@inlined
+def judge_classes_of_cells(
+    best: Candidate,
+    drawn: DrawnCells,
+    node: OpenNode,
+    rows: Rows,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+) -> Candidate:
+    """The same of three classes or more, as `judge_classes`."""
+    addends, at, found, is_usual_left = rows.addends, drawn.at, drawn.found, drawn.is_usual_left
+    sums, totals = scratch.classes.sums, scratch.totals
+    is_unit = len(addends) == 1
+    is_all = -np.int64(is_usual_left)
+    for p in range(node.n_present):
+        c = sums[PRESENT, p]
+        sums[LEFT, c] = sums[ALL, c] & is_all
+        sums[MISSING, c] = 0
+    count = totals[N_ALL] & is_all
+    weight = totals[W_ALL] & is_all
+    for k in range(np.uint64(drawn.n_cells)):
+        is_left = np.int64(found[k]) <= drawn.cut
+        if is_left != is_usual_left:
+            i = np.uint64(node.lo + np.int64(at[k]))
+            sign = np.int64(1) if is_left else np.int64(-1)
+            w = sign * (np.int64(1) if is_unit else addends[WEIGHT, i])
+            sums[LEFT, np.uint64(addends[TARGET, i])] += w
+            count += sign
+            weight += w
+    totals[W_MISSING] = 0
+    two = DrawnTest(np.int64(2), drawn.cut, np.inf, drawn.cut, np.int64(0), np.int64(0))
+    return judge_class_sums(best, two, CodeSums(count, weight), node, settings, xlogx, scratch)
+
+
+@inlined
+def judge_all_of_cells(
+    best: Candidate,
+    drawn: DrawnCells,
+    node: OpenNode,
+    rows: Rows,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+) -> Candidate:
+    """The same of any target; the cut is 0 if it is chosen."""
+    if classes is not None:
+        return judge_classes_of_cells(best, drawn, node, rows, settings, xlogx, scratch)
+    return judge_moments_of_cells(best, drawn, node, rows, settings, xlogx, scratch)

@@ -51,7 +51,6 @@ from ..common.structs import (
 )
 from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between, none_better
-from .cells import column_of
 from .feature_order import source_of
 from .flags import fill_flag_histogram, is_flag
 from .given_sums import has_given
@@ -486,8 +485,7 @@ def scan_classes(
         rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
     )
     if node.list_lo < 0 or features[IS_LISTED, feature] == 0:
-        codes, column = column_of(feature, lo, hi, rows, rows.cells)
-        side = make_keys(codes, lo, hi, column, LARGE_SHIFT, scratch.keys, scratch.counts)
+        side = make_keys(rows.codes, lo, hi, feature, LARGE_SHIFT, scratch.keys, scratch.counts)
         ordered = SortedKeys(scratch.keys, side, np.int64(0), hi - lo, rows.addends, lo)
     lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> LARGE_SHIFT
     if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> LARGE_SHIFT:

@@ -79,7 +79,7 @@ from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .branch_sums import is_noted, take_noted
 from .candidates import none_better
-from .cells import column_of, is_sparse, mark_cells
+from .cells import forget_cells, is_sparse, mark_cells
 from .drawn_tests import try_random_test
 from .feature_order import (
     constant_bit,
@@ -98,6 +98,7 @@ from .given_sums import has_given, is_lacking, list_node_bins, total_classes, to
 from .late_thresholds import pack_codes
 from .medians import open_medians
 from .rates import open_unit, score_sums
+from .scan_cell_sums import scan_cells_of_classes, scan_cells_of_numbers
 from .scan_cells import scan_sparse
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
@@ -106,6 +107,7 @@ from .scan_moments import blur_known, scan_keys, scan_moments
 from .scan_outputs import open_outputs, scan_levels_of_outputs, scan_number_of_outputs
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .small_tests import pad_addends
+from .sparse_draws import forget_draws, next_feature, open_draws
 from .subsets import keep_subset, scan_category
 
 ONE = np.uint64(1)
@@ -144,19 +146,20 @@ def scan_numeric(
             if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
                 return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.histogram)
+    if is_sparse(feature, rows.cells):
+        return scan_cells_of_numbers(best, feature, node, rows, table, settings, scratch, rows.cells)
     is_listed = node.list_lo >= 0 and features[IS_LISTED, feature] != 0
     if is_flag(feature, rows):
         n_bins = list_flag_bins(feature, node, rows, bins, totals)
     elif has_given(scratch.given) or (not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES)):
-        codes, at = column_of(feature, lo, hi, rows, rows.cells)
-        n_bins = list_node_bins(at, n_codes, node, CodedRows(codes, rows.addends), scratch, scratch.given)
+        coded = CodedRows(rows.codes, rows.addends)
+        n_bins = list_node_bins(feature, n_codes, node, coded, scratch, scratch.given)
     else:
         ordered = SortedKeys(
             rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
         )
         if not is_listed:
-            codes, at = column_of(feature, lo, hi, rows, rows.cells)
-            side = make_keys(codes, lo, hi, at, SMALL_SHIFT, scratch.keys, scratch.counts)
+            side = make_keys(rows.codes, lo, hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
             ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), hi - lo, rows.addends, lo)
         lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> SMALL_SHIFT
         if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> SMALL_SHIFT:
@@ -201,6 +204,8 @@ def scan_numeric_classes(
             if lowest == highest or lowest != MISSING_CODE:
                 scratch.totals[N_MISSING] = 0
                 return scan_many_classes(best, lowest, highest, node, scratch)
+    if is_sparse(feature, rows.cells):
+        return scan_cells_of_classes(best, feature, node, rows, table, settings, scratch, rows.cells)
     return scan_classes(best, feature, node, rows, table, settings, scratch)
 
 
@@ -527,6 +532,7 @@ def search(
     has_fetched = is_fetched(lo, hi, rows, settings) and not has_given(scratch.given)
     if has_fetched:
         fetch_codes(lo, hi, constant, settings.n_try, draw_key, rows, permutation, places)
+    is_listed = open_draws(hi - lo, features, settings, rows.cells)
     draw_fours(constant, draw_key, node, rows, table, settings, scratch, scratch.fours)
     # by ratio each feature proposes its test of largest gain; a last step searches that of largest ratio again
     for k in range(n_features + 1 if is_ratio else n_features):
@@ -545,7 +551,9 @@ def search(
             n_tried += 1
             feature = np.int64(permutation[k])
             if settings.is_shuffled:
-                feature = draw_feature(permutation, places, k, draw_key)
+                feature = next_feature(is_listed, k, permutation, places, draw_key, rows.cells)
+                if feature < 0:
+                    break
             if constant & constant_bit(feature) != 0 or is_even(feature, rows):
                 n_tried -= np.int64(settings.is_random)  # random tests count the features that vary alone
                 continue
@@ -598,10 +606,12 @@ def search(
     if has_fetched:
         forget_codes(rows)
     forget_fours(hi - lo, scratch.fours)
+    forget_cells(rows.cells)
+    forget_draws(is_listed, permutation, rows.cells)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
     frontier.constant[slot] = np.int64(constant)
-    restore_order(permutation, places, n_drawn if settings.is_shuffled else np.int64(0))
+    restore_order(permutation, places, n_drawn if settings.is_shuffled and not is_listed else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
     settle_test(slot, best - node_score, first_word, table, settings, frontier, scratch)
