@@ -32,7 +32,6 @@ from spinney.kernels.common.structs import (
     BoostNodes,
     BoostSettings,
     Bounds,
-    CutLimits,
     ByteRows,
     Column,
     Gradients,
@@ -487,9 +486,9 @@ def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, 
     whole = RowSums(pack(*rest_of((0, 0), parts, missing)), n_all if is_counted else 0, w_all if is_counted else 0, 0.0)
     unknown = RowSums(0 if missing is None else pack(*missing), n_missing, w_missing, 0.0)
     is_plain = options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf
-    limits, kept = make_settings(is_plain=is_plain, **options), CutLimits(direction, most, -math.inf)
-    for scan in (opened("boost.scan", "scan_bins", 7), _jit.interpreted().boost.scan.scan_bins):
-        gain, cut, following, branch, left = scan(bins, n, whole, unknown, Bounds(*bounds), kept, limits)
+    limits = make_settings(is_plain=is_plain, **options)
+    for scan in (opened("boost.scan", "scan_bins", 8), _jit.interpreted().boost.scan.scan_bins):
+        gain, cut, following, branch, left = scan(bins, n, whole, unknown, Bounds(*bounds), direction, most, limits)
         assert following == (cut + 1 if 0 <= cut < n - 1 else -1)
         if not cuts:
             assert (gain, cut) == (-math.inf, -1)

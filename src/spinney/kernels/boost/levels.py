@@ -40,14 +40,13 @@ from .scan import UNKNOWN, hessian_of, score_of, value_of
 from .search import (
     best_feature,
     keep_test,
-    limits_of,
     list_feature_bins,
     may_be_small,
     note_cut,
     scan_again,
     scan_features,
     scan_listed,
-    sums_alone,
+    scan_uncounted,
 )
 from .shards import mark_branches, open_spans, spread_bundles, subtract_histogram, sum_range
 
@@ -355,9 +354,7 @@ def find_test(
         is_category = table.features[IS_CATEGORICAL, feature] != 0
         if is_category and best.cut[f] == UNKNOWN:
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
-            whole, unknown = sums_alone(slot, missing, is_category, frontier)
-            limits = limits_of(feature, n, NO_GAIN, table, settings)
-            note_cut(f, scan_listed(n, is_category, whole, unknown, bounds, limits, scratch.bins, settings), scratch)
+            scan_uncounted(slot, f, n, missing, table, frontier, scratch, settings)
             continue
         if best.cut[f] == UNKNOWN:
             least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
@@ -378,6 +375,6 @@ def find_test(
         weight = note_counts(feature, n, counts, table, scratch)
         whole = RowSums(total, n_rows, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
-        limits = limits_of(feature, n, NO_GAIN, table, settings)
-        note_cut(f, scan_listed(n, is_category, whole, unknown, bounds, limits, scratch.bins, settings), scratch)
+        found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
+        note_cut(f, found, scratch)
         best.is_counted[f] = True

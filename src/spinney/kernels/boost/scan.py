@@ -18,19 +18,8 @@ from spinney._jit import inlined, kernel
 from spinney._types import BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, GAIN_LANES, MISSING_CODE, SUM_SHIFT
 
 from ..common.bins import order_bins
-from ..common.category_chance import TWO_LEVELS, few_rows, least_luck, luck_of, no_chance
-from ..common.structs import (
-    BoostCut,
-    BoostSettings,
-    Bounds,
-    Chance,
-    CutLimits,
-    HistogramScan,
-    LeastHessians,
-    Range,
-    RowSums,
-)
-from ..common.ties import below_all
+from ..common.category_chance import few_rows, luck_of, no_chance
+from ..common.structs import BoostCut, BoostSettings, Bounds, Chance, HistogramScan, LeastHessians, Range, RowSums
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
 NO_GAIN = -np.inf
@@ -239,15 +228,12 @@ def scan_bins(
     whole: RowSums,  # rows of the node; their number is 0 where they have not been counted
     missing: RowSums,  # those whose value is missing
     bounds: Bounds,
-    limits: CutLimits,
+    direction: int,  # of a monotone constraint
+    most: int,  # bins of the smaller branch
     settings: BoostSettings,
 ) -> BoostCut:
-    """Best cut of bins in their order: `cut` is the last bin of branch 0, `following` the next one.
-
-    Where no gain is above the floor, the gain is the floor and the cut -1. Luck, three roots and five divisions, is
-    worked out where neither the gain nor the gain less `least_luck` says already that the cut does not win.
-    """
-    best = limits.floor
+    """Best cut of bins in their order: `cut` is the last bin of branch 0, `following` the next one."""
+    best = NO_GAIN
     cut = np.int64(-1)
     side = np.int64(-1)
     best_left = np.int64(0)
@@ -258,7 +244,6 @@ def scan_bins(
     least = np.int64(settings.min_hessian)
     h_all = hessian_of(total)
     chance = chance_of(bins, n_bins, whole, settings)
-    luck = least_luck(chance, h_all)
     for with_missing in range(2 if missing.packed != 0 else 1):
         roots = 0.0
         left = missing.packed * with_missing
@@ -276,7 +261,7 @@ def scan_bins(
                     continue
                 if w_left < settings.min_weight_leaf or whole.weight - w_left < settings.min_weight_leaf:
                     continue
-            if h < least or h_all - h < least or min(k + 1, n_bins - k - 1) > limits.most:
+            if h < least or h_all - h < least or min(k + 1, n_bins - k - 1) > most:
                 continue
             if settings.is_plain:
                 gain = 0.5 * plain_gain(
@@ -289,17 +274,10 @@ def scan_bins(
             else:
                 value_left = value_of(left, lower, upper, settings)
                 value_right = value_of(total - left, lower, upper, settings)
-                if (value_right - value_left) * limits.direction < 0.0:
+                if (value_right - value_left) * direction < 0.0:
                     continue
                 gain = score_of(left, value_left, settings) + score_of(total - left, value_right, settings)
-            if not gain > best:
-                continue
-            if chance.noise > 0.0:
-                spread = roots * (chance.roots - roots)
-                room = gain - below_all(best) + TWO_LEVELS * chance.noise
-                if room * np.float64(h) * np.float64(h_all - h) < spread * (luck.first + spread * luck.second):
-                    continue
-                gain -= luck_of(chance, roots, h, h_all - h)
+            gain -= luck_of(chance, roots, h, h_all - h)
             if gain > best:
                 best = gain
                 cut = np.int64(k)

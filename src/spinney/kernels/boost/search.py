@@ -42,14 +42,12 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
-    CutLimits,
     LeastHessians,
     Part,
     Range,
     RowSums,
 )
 from ..common.thresholds import last_below, place_threshold
-from ..common.ties import below_all
 from .category_chance import noise_of
 from .rows import add_wide, count_codes, count_enough, count_rows, encode
 from .scan import (
@@ -316,34 +314,20 @@ def is_allowed(feature: int, slot: int, table: BoostTable, frontier: BoostFronti
 
 
 @inlined
-def limits_of(feature: int, n: int, floor: float, table: BoostTable, settings: BoostSettings) -> CutLimits:
-    """What the cuts of n bins of a feature must keep to."""
-    is_category = table.features[IS_CATEGORICAL, feature] != 0
-    most = settings.max_cat_threshold if is_category and n > FEW_LEVELS else n
-    return CutLimits(table.features[MONOTONE, feature], most, floor)
-
-
-@inlined
-def sums_alone(slot: int, missing: int, is_category: bool, frontier: BoostFrontier) -> tuple[RowSums, RowSums]:
-    """The sums of a node, and of missing values in it, of which rows are not counted."""
-    noise = frontier.noise[slot] if is_category else 0.0
-    whole = RowSums(frontier.packed[slot], np.int64(0), np.int64(0), noise)
-    return whole, RowSums(missing, np.int64(0), np.int64(0), 0.0)
-
-
-@inlined
 def scan_listed(
+    feature: int,
     n: int,  # bins
-    is_category: bool,
     whole: RowSums,
     missing: RowSums,
     bounds: Bounds,
-    limits: CutLimits,
+    table: BoostTable,
     bins: np.ndarray,
     settings: BoostSettings,
 ) -> BoostCut:
     """Best cut of the bins of a feature; of a number in codes, of a category in bins."""
-    found = scan_bins(bins, n, whole, missing, bounds, limits, settings)
+    is_category = table.features[IS_CATEGORICAL, feature] != 0
+    most = settings.max_cat_threshold if is_category and n > FEW_LEVELS else n
+    found = scan_bins(bins, n, whole, missing, bounds, table.features[MONOTONE, feature], most, settings)
     if is_category or found.cut < 0:
         return BoostCut(found.gain, found.cut, np.int64(-1), found.missing, found.left)
     following = bins[BIN_CODE, found.following] if found.following >= 0 else np.int64(-1)
@@ -379,7 +363,6 @@ def scan_features(
     features = table.features
     used = table.used
     total = frontier.packed[slot]
-    bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
     key = fold(np.uint64(settings.seed), np.uint64(frontier.key[slot]))
     least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
     floor = NO_GAIN  # the best gain so far: of a number that does not reach it the cut is not looked for
@@ -415,11 +398,28 @@ def scan_features(
         elif features[IS_CATEGORICAL, feature] != 0 and table.histogram_start[feature] >= 0:
             note_cut(f, best_apart(slot, feature, table, frontier, settings), scratch)
         else:
-            is_category = features[IS_CATEGORICAL, feature] != 0
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
-            whole, unknown = sums_alone(slot, missing, is_category, frontier)
-            limits = limits_of(feature, n, NO_GAIN, table, settings)
-            note_cut(f, scan_listed(n, is_category, whole, unknown, bounds, limits, scratch.bins, settings), scratch)
+            scan_uncounted(slot, f, n, missing, table, frontier, scratch, settings)
+
+
+@inlined
+def scan_uncounted(
+    slot: int,
+    f: int,
+    n: int,  # bins, which are listed
+    missing: int,  # sum of missing values
+    table: BoostTable,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Note the best cut of the listed bins of the f-th feature of the tree by its sums alone."""
+    feature = table.used[f]
+    noise = frontier.noise[slot] if table.features[IS_CATEGORICAL, feature] != 0 else 0.0
+    whole = RowSums(frontier.packed[slot], np.int64(0), np.int64(0), noise)
+    unknown = RowSums(missing, np.int64(0), np.int64(0), 0.0)
+    bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
+    note_cut(f, scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings), scratch)
 
 
 # --- The best feature ---------------------------------------------------------------------------------------
@@ -439,17 +439,6 @@ def best_feature(own: float, table: BoostTable, best: BestCuts, settings: BoostS
         if gain <= GAIN_SLACK * abs(own) or (not settings.is_post and gain <= settings.gamma):
             return np.int64(-1)
     return f
-
-
-@inlined
-def best_known(own: float, table: BoostTable, best: BestCuts) -> float:
-    """The best gain that is not a bound; at least the score of the node as a leaf."""
-    top = own
-    for k in range(np.uint64(len(table.used))):
-        is_bound = best.cut[k] == UNKNOWN and table.features[IS_CATEGORICAL, table.used[k]] != 0
-        if best.gain[k] > top and not is_bound:
-            top = best.gain[k]
-    return top
 
 
 @inlined
@@ -500,13 +489,7 @@ def choose_feature(
     n = np.int64(0)
     missing = np.int64(0)
     listed = np.int64(-1)  # place of the feature whose bins stand in the scratch
-    known = own  # the best gain that is not a bound
-    has_categories = settings.most_words != 0
-    is_stale = has_categories
     while True:
-        if is_stale:
-            known = best_known(own, table, best)
-            is_stale = False
         f = best_feature(own, table, best, settings)
         if f < 0:
             return f, np.int64(0)
@@ -516,12 +499,7 @@ def choose_feature(
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
             listed = f
         if is_category and best.cut[f] == UNKNOWN:
-            # what does not come near the best that is known need not be told: its bound is below that, then
-            whole, unknown = sums_alone(slot, missing, is_category, frontier)
-            limits = limits_of(feature, n, below_all(known), table, settings)
-            note_cut(f, scan_listed(n, is_category, whole, unknown, bounds, limits, scratch.bins, settings), scratch)
-            if best.cut[f] != UNKNOWN:
-                known = max(known, best.gain[f])
+            scan_uncounted(slot, f, n, missing, table, frontier, scratch, settings)
             continue
         if best.cut[f] == UNKNOWN:
             least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
@@ -541,7 +519,6 @@ def choose_feature(
             if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
                 note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
             best.is_counted[f] = True
-            is_stale = has_categories
             continue
         if not needs_counts:
             return f, n
@@ -550,15 +527,13 @@ def choose_feature(
             listed = f
         if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
             best.gain[f] = NO_GAIN
-            is_stale = has_categories
             continue
         n_counted, weight = count_bin_rows(node, feature, n, table, rows, nodes, scratch, settings)
         whole = RowSums(total, n_counted, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
-        limits = limits_of(feature, n, NO_GAIN, table, settings)
-        note_cut(f, scan_listed(n, is_category, whole, unknown, bounds, limits, scratch.bins, settings), scratch)
+        found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
+        note_cut(f, found, scratch)
         best.is_counted[f] = True
-        is_stale = has_categories
 
 
 @inlined

@@ -1047,14 +1047,6 @@ class RowSums(NamedTuple):
     noise: float  # what a unit of luck is worth, see `common.category_chance`; 0: of a number, or luck is not asked for
 
 
-class CutLimits(NamedTuple):
-    """What cuts of bins must keep to. Life: node; kernels make it."""
-
-    direction: int  # of a monotone constraint
-    most: int  # bins of the smaller branch
-    floor: float  # a gain that is not above this is not looked for
-
-
 class Bounds(NamedTuple):
     """Of the values of leaves, by monotone constraints. Life: node; kernels make it."""
 
