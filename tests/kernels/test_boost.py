@@ -501,6 +501,33 @@ def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, 
         assert float(mine[0]) == pytest.approx(float(best), rel=1e-12, abs=1e-12 * scale + 1e-300)
 
 
+@given(
+    st.lists(st.tuples(NUMBERS, st.integers(1, 9) | st.integers(1, 2**20)), min_size=1, max_size=6),
+    st.none() | st.tuples(NUMBERS, st.integers(1, 40)),
+    st.sampled_from([0.0, 0.25, 1.0, 50.0]),
+    st.integers(0, 6),
+)
+@example([(3, 1), (-3, 1)], None, 0.0, 1)  # two levels: the bound is the gain of their one cut
+def test_no_cut_of_levels_scores_more_than_they_do_apart(parts, missing, reg_lambda, empty):
+    codes = [0 if missing is None else pack(*missing), *(pack(*part) for part in parts)]
+    codes.insert(min(empty, len(parts)) + 1, 0)  # a level that no row has
+    all_parts = parts if missing is None else [*parts, missing]
+    options = make_settings(reg_lambda=reg_lambda)
+    bounds = [
+        scan(np.array([7, *codes]), 1, Range(1, len(codes) - 1), reg_lambda / len(codes), options)
+        for scan in (opened("boost.scan", "score_apart", 5), _jit.interpreted().boost.scan.score_apart)
+    ]
+    assert bounds[0] == bounds[1]
+    for chosen in range(1 << len(all_parts)):
+        sides = [[part for k, part in enumerate(all_parts) if (chosen >> k & 1) == side] for side in (0, 1)]
+        sums = [(sum(g for g, _ in side), sum(h for _, h in side)) for side in sides if side]
+        score = sum(Fraction(g) ** 2 / (h + Fraction(reg_lambda)) for g, h in sums)
+        assert score <= Fraction(bounds[0]) * (1 + Fraction(1, 2**30))
+    if reg_lambda == 0.0:  # and they do score as much
+        exact = sum(Fraction(g) ** 2 / h for g, h in all_parts)
+        assert bounds[0] == pytest.approx(float(exact), rel=1e-12)
+
+
 def test_levels_are_scored_by_gradient_per_smoothed_hessian(call):
     bins = np.zeros((BOOST_BIN_ROWS, 3), np.int64)
     bins[BIN_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]

@@ -46,6 +46,7 @@ from .search import (
     scan_again,
     scan_features,
     scan_listed,
+    scan_uncounted,
 )
 from .shards import mark_branches, open_spans, spread_bundles, subtract_histogram, sum_range
 
@@ -351,7 +352,11 @@ def find_test(
             return NO_TEST
         feature = table.used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
-        if not is_category and best.cut[f] == UNKNOWN:
+        if is_category and best.cut[f] == UNKNOWN:
+            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            scan_uncounted(slot, f, n, missing, table, frontier, scratch, settings)
+            continue
+        if best.cut[f] == UNKNOWN:
             least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
             note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
         needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)

@@ -28,6 +28,7 @@ FEW_BINS = 24  # are sorted by insertion alone
 CROWD = 64
 ONE, THREE, SEVEN, EIGHT, NINE = (np.uint64(k) for k in (1, 3, 7, GAIN_LANES, 9))
 HUGE = 1e300
+TINY = 1e-300
 INFINITY_BITS = np.int64(0x7FF0_0000_0000_0000)  # of an infinite float64: what is greater is NaN
 
 
@@ -179,6 +180,27 @@ def scan_histogram(
     left = lefts[cut] + missing * side
     next_code = np.int64(start + following) - first if following < n else np.int64(-1)
     return BoostCut(best, code, next_code, branch, left), span
+
+
+@kernel
+def score_apart(histogram: np.ndarray, first: int, span: Range, reg_lambda: float, settings: BoostSettings) -> float:
+    """What the codes of a feature score, each by itself, missing values included: see `best_apart`.
+
+    first: place of the missing code; reg_lambda: the part of it that a code has.
+    """
+    start = np.uint64(first)
+    score = score_code(histogram[start], reg_lambda, settings)
+    for code in range(np.uint64(span.first), np.uint64(span.last) + ONE):
+        score += score_code(histogram[start + code], reg_lambda, settings)
+    return score
+
+
+@inlined
+def score_code(packed: int, reg_lambda: float, settings: BoostSettings) -> float:
+    """Twice the score of a code by itself; TINY keeps a code that no row has from being 0 / 0."""
+    g = np.float64(gradient_of(packed)) * settings.gradient_unit
+    h = np.float64(hessian_of(packed)) * settings.hessian_unit
+    return g * g / (h + (reg_lambda + TINY))
 
 
 @inlined

@@ -7,6 +7,9 @@
                     choice is made again
     keep_test       the test of the winner, with its threshold or its levels       ─► the slot of the node
 
+Of a category `scan_features` notes what its levels score apart (best_apart), which no cut exceeds. Its cuts are looked
+for when none of the others is known to be better: of 60 categories that is a few.
+
 Rows are counted for a winner only, and only where its sums do not already say that there are enough: a count beside
 every sum would cost half the speed.
 """
@@ -57,6 +60,8 @@ from .scan import (
     scan_bins,
     scan_histogram,
     scan_two_codes,
+    score_apart,
+    score_code,
     score_levels,
     score_of,
     sort_bins,
@@ -65,6 +70,7 @@ from .scan import (
 from .shards import column_of, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
+APART_SLACK = 1.0 + 2.0**-30  # of what levels score apart: far more than gains are rounded by
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every code
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -210,6 +216,28 @@ def has_enough(
 
 
 @inlined
+def best_apart(
+    slot: int, feature: int, table: BoostTable, frontier: BoostFrontier, settings: BoostSettings
+) -> BoostCut:
+    """A gain that no cut of a category exceeds, with a cut of UNKNOWN: what its levels score, each by itself.
+
+    Of m parts, missing values being one, let each have lambda / m. A branch of some of them has no more than lambda of
+    that, so that (sum of G)**2 / (sum of H + lambda) <= sum of G**2 / (H + lambda / m) (Cauchy and Schwarz). Luck, L1
+    penalty and bounds make a cut worth less, never more.
+    """
+    n_codes = table.features[N_CODES, feature]
+    at = slot * table.histogram_size + table.histogram_start[feature]
+    part = settings.reg_lambda / np.float64(n_codes + 1)
+    if table.is_paired[feature]:
+        left = first_of_pair(feature, at, frontier.packed[slot], table, frontier)
+        score = score_code(left, part, settings) + score_code(frontier.packed[slot] - left, part, settings)
+    else:
+        span = Range(frontier.spans[slot, feature, 0], frontier.spans[slot, feature, 1])
+        score = score_apart(frontier.histogram, at, span, part, settings)
+    return BoostCut(APART_SLACK * 0.5 * score, np.int64(UNKNOWN), np.int64(-1), np.int64(0), np.int64(0))
+
+
+@inlined
 def has_plain_histogram(feature: int, table: BoostTable, settings: BoostSettings) -> bool:
     """Whether the cuts of a feature are found by `scan_histogram`, or at once for two codes."""
     return settings.is_plain and not table.is_wide[feature] and table.features[IS_CATEGORICAL, feature] == 0
@@ -328,11 +356,13 @@ def scan_features(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> None:
-    """Find the best cut of each feature of a part that is drawn for the node, without counting rows."""
+    """Find the best cut of each feature of a part that is drawn for the node, without counting rows.
+
+    Of a category in bytes what no cut of it exceeds, see `best_apart`.
+    """
     features = table.features
     used = table.used
     total = frontier.packed[slot]
-    bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
     key = fold(np.uint64(settings.seed), np.uint64(frontier.key[slot]))
     least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
     floor = NO_GAIN  # the best gain so far: of a number that does not reach it the cut is not looked for
@@ -365,13 +395,31 @@ def scan_features(
                 frontier.spans[slot, feature, 1] = span.last
             floor = max(floor, found.gain)
             note_cut(f, found, scratch)
+        elif features[IS_CATEGORICAL, feature] != 0 and table.histogram_start[feature] >= 0:
+            note_cut(f, best_apart(slot, feature, table, frontier, settings), scratch)
         else:
             n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
-            noise = frontier.noise[slot] if features[IS_CATEGORICAL, feature] != 0 else 0.0
-            whole = RowSums(total, np.int64(0), np.int64(0), noise)
-            unknown = RowSums(missing, np.int64(0), np.int64(0), 0.0)
-            found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
-            note_cut(f, found, scratch)
+            scan_uncounted(slot, f, n, missing, table, frontier, scratch, settings)
+
+
+@inlined
+def scan_uncounted(
+    slot: int,
+    f: int,
+    n: int,  # bins, which are listed
+    missing: int,  # sum of missing values
+    table: BoostTable,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Note the best cut of the listed bins of the f-th feature of the tree by its sums alone."""
+    feature = table.used[f]
+    noise = frontier.noise[slot] if table.features[IS_CATEGORICAL, feature] != 0 else 0.0
+    whole = RowSums(frontier.packed[slot], np.int64(0), np.int64(0), noise)
+    unknown = RowSums(missing, np.int64(0), np.int64(0), 0.0)
+    bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
+    note_cut(f, scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings), scratch)
 
 
 # --- The best feature ---------------------------------------------------------------------------------------
@@ -438,13 +486,22 @@ def choose_feature(
     total = frontier.packed[slot]
     n_rows = nodes.n_rows[node]
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
+    n = np.int64(0)
+    missing = np.int64(0)
+    listed = np.int64(-1)  # place of the feature whose bins stand in the scratch
     while True:
         f = best_feature(own, table, best, settings)
         if f < 0:
             return f, np.int64(0)
         feature = used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
-        if best.cut[f] == UNKNOWN and not is_category:
+        if is_category and listed != f:
+            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            listed = f
+        if is_category and best.cut[f] == UNKNOWN:
+            scan_uncounted(slot, f, n, missing, table, frontier, scratch, settings)
+            continue
+        if best.cut[f] == UNKNOWN:
             least = LeastHessians(np.int64(settings.min_hessian), np.int64(settings.min_hessian))
             note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
         left = best.left[f]
@@ -463,12 +520,11 @@ def choose_feature(
                 note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
             best.is_counted[f] = True
             continue
-        n = np.int64(0)
-        missing = np.int64(0)
-        if is_category or needs_counts:
-            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
         if not needs_counts:
             return f, n
+        if listed != f:
+            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            listed = f
         if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
             best.gain[f] = NO_GAIN
             continue
