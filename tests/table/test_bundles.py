@@ -199,7 +199,7 @@ def test_trees_are_the_same_without_bundles(monkeypatch, setting, kind):
     found = []
     for is_bundled in (True, False):
         if not is_bundled:
-            monkeypatch.setattr(training, "bundle_features", lambda bins: bins)
+            monkeypatch.setattr(training, "bundle_features", lambda bins, _: bins)
         model.fit(X, y, weight)
         found.append(model.predict(X) if kind != "classes" else model.predict_proba(X))
     np.testing.assert_array_equal(*found)

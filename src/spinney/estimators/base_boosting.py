@@ -344,7 +344,16 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         anew = self.candidates == "hessian"  # bins are drawn from all values, for each tree
         max_bins = None if self.max_bins is None or anew else int(self.max_bins)
         bundles = not (anew or has_vectors)
-        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=bundles)
+        bins = bin_rows(
+            data.table,
+            weight,
+            max_bins,
+            effort,
+            keep=data.keep,
+            n_workers=n_workers,
+            has_bundles=bundles,
+            least=params.min_samples_leaf,
+        )
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
@@ -355,7 +364,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.loss,
             params,
             effort.kernels,
-            limit_workers(n_workers, self.n_jobs, len(rows.y), len(np.unique(bins.place)), n_trees),  # bytes are shared
+            limit_workers(n_workers, self.n_jobs, len(rows.y), bins.n_summed, n_trees),  # bytes are shared
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,

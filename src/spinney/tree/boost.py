@@ -222,7 +222,7 @@ class BoostMemory:
         is_bundled = bins.base >= 0
         n_narrow = int(np.max(bins.place[~bins.is_wide], initial=-1)) + 1
         histogram_size = n_narrow * HISTOGRAM_STRIDE
-        histogram_start = np.where(bins.is_wide, -1, bins.place * HISTOGRAM_STRIDE)
+        histogram_start = np.where(bins.is_wide | (bins.place < 0), -1, bins.place * HISTOGRAM_STRIDE)
         is_paired = is_bundled & (n_codes == 2) & ~np.bool_(self.keeps_all)
         histogram_start[is_paired] += bins.base[is_paired]
         if (is_spread := is_bundled & ~is_paired).any():  # their histograms are spread from that of the byte
@@ -265,8 +265,13 @@ class BoostMemory:
         return len(self.frontier.queue)
 
     def use_columns(self, used: NDArray[np.int64]) -> None:
-        """Grow on these features from now on, int64, ascending."""
+        """Grow on these features from now on, int64, ascending.
+
+        Those that the rows are without are passed over. Where a node draws features, they are drawn too.
+        """
         table = self.table
+        if self.params.max_features is None:
+            used = used[table.place[used] >= 0]
         place, is_wide = table.place[used], table.is_wide[used]
         is_kept = (table.histogram_start[used] >= 0) & ~table.is_paired[used]
         is_bundled = table.base[used] >= 0
@@ -274,10 +279,10 @@ class BoostMemory:
         is_any = table.base >= 0  # the other codes of a bundle follow each other, from 1 on
         n_shared = np.zeros(table.n_narrow, np.int64)
         np.maximum.at(n_shared, table.place[is_any], table.base[is_any] + table.features[N_CODES, is_any] - 1)
-        self.n_summed = max(len(np.unique(place)), 1)  # features that share a byte are summed as one
+        self.n_summed = max(len(np.unique(place[place >= 0])), 1)  # features that share a byte are summed as one
         self.table = table._replace(
             used=used,
-            used_places=np.unique(place[~is_wide]),
+            used_places=np.unique(place[~is_wide & (place >= 0)]),
             kept_start=np.concatenate([table.histogram_start[used][is_kept], bundles * HISTOGRAM_STRIDE]),
             kept_size=np.concatenate([table.features[N_CODES, used][is_kept] + 1, n_shared[bundles]]),
             kept_place=np.concatenate([np.where(is_wide, place, -1)[is_kept], np.full(len(bundles), -1)]),

@@ -347,7 +347,7 @@ def scan_features(
         if not is_drawn:
             continue
         n_open -= 1
-        if f < part.begin or not is_allowed(feature, slot, table, frontier):
+        if f < part.begin or table.place[feature] < 0 or not is_allowed(feature, slot, table, frontier):
             continue
         at = slot * table.histogram_size + table.histogram_start[feature]
         if has_plain_histogram(feature, table, settings):

@@ -69,15 +69,17 @@ def column_of(feature: int, table: BoostTable) -> Column:
 @inlined
 def open_spans(slot: int, table: BoostTable, frontier: BoostFrontier) -> None:
     """Let the rows of a slot have any code."""
-    for feature in range(frontier.spans.shape[1]):
+    for f in range(len(table.used)):
+        feature = table.used[f]
         frontier.spans[slot, feature, 0] = 1
         frontier.spans[slot, feature, 1] = table.features[N_CODES, feature]
 
 
 @inlined
-def inherit_spans(slot: int, at: int, frontier: BoostFrontier) -> None:
+def inherit_spans(slot: int, at: int, table: BoostTable, frontier: BoostFrontier) -> None:
     """Let the rows of a child, in slot `at`, have the codes that those of its parent may have."""
-    for feature in range(frontier.spans.shape[1]):
+    for f in range(len(table.used)):
+        feature = table.used[f]
         frontier.spans[at, feature, 0] = frontier.spans[slot, feature, 0]
         frontier.spans[at, feature, 1] = frontier.spans[slot, feature, 1]
 
