@@ -24,6 +24,7 @@ from spinney.table.bundles import (
     sample_step,
     usual_flags,
 )
+from spinney.table.row_cells import pays
 from spinney.table.stored_codes import code_cells
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ class UnusualRows(NamedTuple):
         """Those of some features, (n_features,) as flags."""
         n_rows = np.diff(self.begin)
         return UnusualRows(np.append(0, np.cumsum(n_rows[chosen])), self.rows[np.repeat(chosen, n_rows)])
+
+    def arrange(self, order: NDArray[np.int64]) -> UnusualRows:
+        """Features in another order."""
+        n_rows = np.diff(self.begin)[order]
+        begin = np.append(0, np.cumsum(n_rows))
+        at = np.arange(len(self.rows)) + np.repeat(self.begin[order] - begin[:-1], n_rows)
+        return UnusualRows(begin, self.rows[at])
 
 
 def bundle_stored(table: Table, weight: NDArray[np.int64], max_bins: int, kernels: Any, least: int = 0) -> Bins:
@@ -132,17 +140,31 @@ def list_sharing(unusual: UnusualRows, may_be: NDArray[np.bool_], n_rows: int, s
 def find_stored_bundles(
     unusual: UnusualRows, outline: Bins, is_candidate: NDArray[np.bool_], n_rows: int, kernels: Any
 ) -> list[list[int]]:
-    """Features of a common byte; unusual: of the candidates alone."""
+    """Features of a common byte; unusual: of the candidates alone.
+
+    The densest features first make fewer bytes of words, and more of one-hot blocks: both are tried, in milliseconds.
+    Where rows are summed by their cells, a feature that shares its byte with none may be told by its unusual codes too.
+    """
     candidates = np.flatnonzero(is_candidate)
-    n = len(candidates)
-    n_others, bundle_of = outline.features[N_CODES, candidates] - 1, np.zeros(n, np.int64)
+    n_unusual, n_others = np.diff(unusual.begin), outline.features[N_CODES, candidates] - 1
+    densest_first = np.argsort(-n_unusual, kind="stable")
+    found = [place_features(unusual, n_others, n_rows, kernels)]
+    found.append(place_features(unusual.arrange(densest_first), n_others[densest_first], n_rows, kernels))
+    found[1] = found[1][np.argsort(densest_first)]
+    bundle_of = min(found, key=lambda one: one.max(initial=-1))
+    members = np.split(candidates[np.argsort(bundle_of, kind="stable")], np.cumsum(np.bincount(bundle_of))[:-1])
+    n_own = np.count_nonzero((outline.place >= 0) & ~outline.is_wide) - len(candidates)
+    is_thin = pays(n_own + n_unusual.sum() / n_rows, n_own + len(members))
+    return [bundle.tolist() for bundle in members if len(bundle) > (0 if is_thin else 1)]
+
+
+def place_features(unusual: UnusualRows, n_others: NDArray[np.int64], n_rows: int, kernels: Any) -> NDArray[np.int64]:
+    """The bundle of each feature, by `kernels.data.bundles.find_bundles`."""
+    n, k, n_bundles = len(n_others), 0, 0
+    bundle_of = np.zeros(n, np.int64)
     met, n_taken = np.zeros((FIRST_WORDS, n_rows), np.uint64), np.zeros(FIRST_WORDS * WORD, np.int64)
-    k = n_bundles = 0
-    while True:
+    while k < n:
         k, n_bundles = kernels.data.bundles.find_bundles(*unusual, n_others, met, n_taken, bundle_of, k, n_bundles)
-        if k == n:
-            break
-        met, n_taken = np.concatenate([met, np.zeros_like(met)]), np.concatenate([n_taken, np.zeros_like(n_taken)])
-    order = np.argsort(bundle_of, kind="stable")
-    members = np.split(candidates[order], np.cumsum(np.bincount(bundle_of, minlength=n_bundles))[:-1]) if n else []
-    return [bundle.tolist() for bundle in members if len(bundle) > 1]
+        if k < n:
+            met, n_taken = (np.concatenate([each, np.zeros_like(each)]) for each in (met, n_taken))
+    return bundle_of

@@ -53,6 +53,7 @@ from spinney.kernels.common.structs import (
     PackedUnits,
 )
 from spinney.table.fixed_point import scale
+from spinney.table.row_cells import find_row_cells
 from spinney.tree.routed_rows import make_routed_rows
 from spinney.tree.row_shards import count_shards, deal_out, row_edges
 from spinney.tree.workspace import enlarge
@@ -253,7 +254,10 @@ class BoostMemory:
             weights=self.weights,
             starts=self.starts,
             interactions=self.interactions,
+            cell_begin=np.zeros(0, np.int64),
+            cell_sum=np.zeros(0, np.int32),
             n_words=bins.rows.shape[1] // 8,
+            n_moved=bins.rows.shape[1] // 8,
             n_narrow=n_narrow,
             histogram_size=histogram_size,
         )
@@ -437,7 +441,10 @@ class BoostGrowth(BoostMemory):
         self.n_places = np.full((n_threads, 1), NOT_LISTED)
         self.routed = [make_routed_rows(n, self.table.n_narrow) for n in self.n_places]
         n_bag = self.n_bag
-        words = np.empty(n_bag * self.table.n_words, np.uint64)
+        cells = None if params.candidates == "hessian" else find_row_cells(bins)
+        if cells is not None:
+            self.table = self.table._replace(cell_begin=cells.begin, cell_sum=cells.sum, n_moved=1)
+        words = np.empty(n_bag * self.table.n_moved, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
@@ -567,7 +574,8 @@ class BoostGrowth(BoostMemory):
         """
         totals, self.edges = [0] * self.n_shards, row_edges(bag, self.starts, self.n_rows)
         edges = self.edges
-        starts, structs = self.starts.tolist(), (self.source, self.buffer, self.table.n_words)
+        n_words = 0 if len(self.table.cell_begin) else self.table.n_words  # codes stay where there are cells
+        starts, structs = self.starts.tolist(), (self.source, self.buffer, n_words)
 
         def work(shard: int) -> None:
             if pack is not None:

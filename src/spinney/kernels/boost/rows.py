@@ -169,6 +169,26 @@ def add_wide(
     return n_met
 
 
+@kernel
+def add_cells(
+    rows: ByteRows,
+    lo: int,
+    hi: int,
+    cell_begin: np.ndarray,  # (n_rows of the table + 1,)
+    cell_sum: np.ndarray,
+    histogram: np.ndarray,
+    first: int,
+) -> None:
+    """The same for all narrow features, by the cells of the rows."""
+    sums = rows.sums
+    start = np.uint64(first)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        v = sums[k]
+        row = number_of(k, rows.ids)
+        for c in range(np.uint64(cell_begin[row]), np.uint64(cell_begin[row + ONE])):
+            histogram[start + np.uint64(cell_sum[c])] += v
+
+
 # --- Counts -------------------------------------------------------------------------------------------------
 
 
@@ -311,6 +331,42 @@ def move_rows(
         to_ids[q] = row
         to_sums[q] = packed
     return np.int64(low)
+
+
+@kernel
+def number_rows(
+    rows: ByteRows, lo: int, hi: int, to: ByteRows, left: int, right: int, column: Column, goes_left: np.ndarray
+) -> int:
+    """`move_rows` where codes stay: packed sums and numbers of rows alone are moved."""
+    codes = rows.codes
+    sums = rows.sums
+    ids = rows.ids
+    to_sums = to.sums
+    to_ids = to.ids
+    stride = np.uint64(column.n_words) * EIGHT
+    low = np.uint64(left)
+    high = np.uint64(right) - ONE
+    where = np.uint64(column.place)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        go = goes_left[read_code(codes, k * stride + where, column.is_wide)] != 0
+        q = low if go else high
+        low += np.uint64(go)
+        high -= ONE - np.uint64(go)
+        to_ids[q] = np.int32(number_of(k, ids))
+        to_sums[q] = sums[k]
+    return np.int64(low)
+
+
+@kernel
+def lend_codes(source: ByteRows, column: Column, rows: ByteRows, lo: int, hi: int) -> None:
+    """Write the codes of a narrow column of the table to the first byte of rows lo .. hi, which have a word each."""
+    codes = source.codes
+    ids = rows.ids
+    to = rows.codes
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        to[k * EIGHT] = codes[np.uint64(ids[k]) * stride + place]
 
 
 @inlined

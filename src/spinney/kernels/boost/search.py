@@ -62,7 +62,7 @@ from .scan import (
     sort_bins,
     value_of,
 )
-from .shards import column_of, rows_of, runs_of
+from .shards import column_of, lend, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
@@ -135,6 +135,7 @@ def count_bin_rows(
     feature: int,
     n: int,
     table: BoostTable,
+    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
     scratch: BoostScratch,
@@ -150,8 +151,8 @@ def count_bin_rows(
     for code in range(table.features[N_CODES, feature] + 1):
         row_counts[code] = 0
         weight_counts[code] = 0
-    column = column_of(feature, table)
     for shard in range(len(nodes.begin)):
+        column = lend(shard, feature, node, table, source, rows, nodes)
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
@@ -180,6 +181,7 @@ def has_enough(
     missing: int,  # branch of missing values; -1: there are none
     least: int,
     table: BoostTable,
+    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
 ) -> bool:
@@ -197,6 +199,7 @@ def has_enough(
     n_between = np.int64(0)
     n_others = np.int64(0)
     for shard in range(len(nodes.begin)):
+        column = lend(shard, feature, node, table, source, rows, nodes)
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
@@ -245,6 +248,7 @@ def least_by_rows(
     slot: int,
     feature: int,
     table: BoostTable,
+    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
     frontier: BoostFrontier,
@@ -253,7 +257,7 @@ def least_by_rows(
 ) -> LeastHessians:
     """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
     node = frontier.number[slot]
-    count_bin_rows(node, feature, np.int64(0), table, rows, nodes, scratch, settings)
+    count_bin_rows(node, feature, np.int64(0), table, source, rows, nodes, scratch, settings)
     start = np.uint64(slot * table.histogram_size + table.histogram_start[feature])
     first = np.uint64(frontier.spans[slot, feature, 0])
     last = np.uint64(frontier.spans[slot, feature, 1])
@@ -425,6 +429,7 @@ def choose_feature(
     slot: int,
     own: float,  # score of the node as a leaf
     table: BoostTable,
+    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
     frontier: BoostFrontier,
@@ -455,10 +460,12 @@ def choose_feature(
         if counts_alone and not (has_codes and is_likely_small(left, total, n_rows, settings)):
             # most winners are large enough: to see that, their branches alone are counted
             least_rows = settings.min_samples_leaf
-            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least_rows, table, rows, nodes)
+            needs_counts = not has_enough(
+                node, feature, best.cut[f], best.missing[f], least_rows, table, source, rows, nodes
+            )
             is_small = needs_counts and not settings.weights_are_counts  # rows that stand for others may be enough
         if has_codes and needs_counts:
-            least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            least = least_by_rows(slot, feature, table, source, rows, nodes, frontier, scratch, settings)
             if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
                 note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
             best.is_counted[f] = True
@@ -472,7 +479,7 @@ def choose_feature(
         if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
             best.gain[f] = NO_GAIN
             continue
-        n_counted, weight = count_bin_rows(node, feature, n, table, rows, nodes, scratch, settings)
+        n_counted, weight = count_bin_rows(node, feature, n, table, source, rows, nodes, scratch, settings)
         whole = RowSums(total, n_counted, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
         found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
@@ -572,7 +579,7 @@ def choose_test(
     rows = rows_of(frontier.number[slot], source, buffer, nodes)
     total = frontier.packed[slot]
     own = score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
-    f, n = choose_feature(slot, own, table, rows, nodes, frontier, scratch, settings)
+    f, n = choose_feature(slot, own, table, source, rows, nodes, frontier, scratch, settings)
     if f < 0:
         return False
     keep_test(slot, f, n, own, table, frontier, scratch, settings)
