@@ -192,6 +192,7 @@ class BoostMemory:
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.last_gain = 0.0
         self.reg_lambda = params.reg_lambda  # of the round
+        self.least_hessian = 0  # of a row of the tree, in units: fewer than so many rows have less than so many times that
         has_monotone = monotone is not None and bool(np.any(monotone != 0))
         self.limits: dict[str, Any] = {  # of `BoostSettings`: what is the same in all trees
             "order": DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
@@ -370,7 +371,7 @@ class BoostMemory:
             **self.limits,
             min_samples_leaf=min(min_leaf, UNLIMITED),
             min_weight_leaf=min_weight,
-            min_hessian=max(min_hessian, 1),
+            min_hessian=max(min_hessian, 1, int(min(min_leaf * self.least_hessian, SUM_LIMIT - 1.0))),
             most_hessian=most_hessian,
             n_try=n_used if params.max_features is None else min(params.max_features, n_used),
             share_rows=max(SHARE_CELLS // self.n_summed, 1),

@@ -67,7 +67,7 @@ from .shards import column_of, lend, rows_of, runs_of
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every code
-ONE, NONE = np.uint64(1), np.uint64(0)
+NONE, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 
 
 # --- Bins and counts of one feature -------------------------------------------------------------------------
@@ -382,14 +382,31 @@ def scan_features(
 
 
 @inlined
+def larger(a: float, b: float) -> float:
+    """The larger of two, b where a is not a number."""
+    return a if a > b else b
+
+
+@inlined
 def best_feature(own: float, table: BoostTable, best: BestCuts, settings: BoostSettings) -> int:
     """The place in `table.used` of the feature of most gain; -1: none has enough. own: score of the node as a leaf."""
     f = np.int64(-1)
-    top = NO_GAIN
-    for k in range(np.uint64(len(table.used))):
-        if best.gain[k] > top:
-            top = best.gain[k]
-            f = np.int64(k)
+    gain = best.gain
+    n = np.uint64(len(table.used))
+    top, b, c, d = NO_GAIN, NO_GAIN, NO_GAIN, NO_GAIN  # one by one, each would wait for the one before
+    for k in range(NONE, n & ~THREE, FOUR):
+        top = larger(gain[k], top)
+        b = larger(gain[k + ONE], b)
+        c = larger(gain[k + TWO], c)
+        d = larger(gain[k + THREE], d)
+    for k in range(n & ~THREE, n):
+        top = larger(gain[k], top)
+    top = larger(larger(top, b), larger(c, d))
+    if top > NO_GAIN:
+        at = NONE
+        while gain[at] != top:
+            at += ONE
+        f = np.int64(at)
     if f >= 0:
         gain = top - own
         if gain <= GAIN_SLACK * abs(own) or (not settings.is_post and gain <= settings.gamma):
