@@ -311,6 +311,23 @@ def scan_listed(
 
 
 @inlined
+def is_rare(feature: int, at: int, total: int, table: BoostTable, frontier: BoostFrontier, limit: int) -> bool:
+    """Whether rows of a node have one code of a feature that shares its byte but for too few for a branch.
+
+    at: where its sums begin. Most words of a text are rare in a small node: one look at each is enough.
+    """
+    k = np.uint64(feature)
+    if table.base[k] < 0:
+        return False
+    first = np.uint64(at)
+    if table.is_paired[k]:
+        others = frontier.histogram[first]
+    else:
+        others = total - frontier.histogram[first + np.uint64(table.usual[k])]
+    return hessian_of(others) < limit
+
+
+@inlined
 def note_cut(f: int, found: BoostCut, scratch: BoostScratch) -> None:
     """Keep what was found about the f-th feature of the tree."""
     best = scratch.best
@@ -354,6 +371,8 @@ def scan_features(
         if f < part.begin or table.place[feature] < 0 or not is_allowed(feature, slot, table, frontier):
             continue
         at = slot * table.histogram_size + table.histogram_start[feature]
+        if is_rare(feature, at, total, table, frontier, settings.min_hessian):
+            continue
         if has_plain_histogram(feature, table, settings):
             if has_two_codes(feature, at, table, frontier):
                 left = frontier.histogram[at + 1]
