@@ -167,17 +167,24 @@ def subtract_histogram(slot: int, part: int, first: int, table: BoostTable, fron
 
 @inlined
 def spread_bundle(histogram: np.ndarray, first: int, packed: int, feature: int, table: BoostTable) -> None:
-    """Write the histogram of a feature that shares a byte from that of the byte; packed: sum of all rows."""
-    usual = table.usual[feature]
-    source = first + table.place[feature] * HISTOGRAM_STRIDE + table.base[feature]
-    at = first + table.histogram_start[feature]
+    """Write the histogram of a feature that shares a byte from that of the byte; packed: sum of all rows.
+
+    The codes below the usual one and those above are copied by loops of their own, of which LLVM makes vectors.
+    """
+    usual = np.uint64(table.usual[feature])
+    source = np.uint64(first + table.place[feature] * HISTOGRAM_STRIDE + table.base[feature])
+    at = np.uint64(first + table.histogram_start[feature])
     rest = packed
     histogram[at] = 0  # none is missing
-    for code in range(1, table.features[N_CODES, feature] + 1):
-        if code != usual:
-            histogram[at + code] = histogram[source]
-            rest -= histogram[source]
-            source += 1
+    for k in range(usual - ONE):
+        v = histogram[source + k]
+        histogram[at + ONE + k] = v
+        rest -= v
+    source += usual - ONE
+    for k in range(np.uint64(table.features[N_CODES, feature]) - usual):
+        v = histogram[source + k]
+        histogram[at + usual + ONE + k] = v
+        rest -= v
     histogram[at + usual] = rest
 
 
