@@ -70,6 +70,7 @@ from spinney.model.fitted_boosting import (
 )
 from spinney.scale.plan import GrowingBytes
 from spinney.table.fixed_point import scale
+from spinney.table.row_cells import count_sums
 from spinney.table.schema import Schema, encode
 from spinney.table.sparse import Values, is_sparse
 from spinney.tree.boost import UNLIMITED, BoostParams, limit_workers
@@ -364,7 +365,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.loss,
             params,
             effort.kernels,
-            limit_workers(n_workers, self.n_jobs, len(rows.y), bins.n_summed, n_trees),  # bytes are shared
+            limit_workers(n_workers, self.n_jobs, len(rows.y), math.ceil(count_sums(bins)), n_trees),
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,

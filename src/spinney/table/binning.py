@@ -21,7 +21,7 @@ from spinney.table.ingest import take_from_shelf
 from spinney.table.stored_codes import code_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -322,11 +322,11 @@ def write_stored(cells: CodedCells, outline: Bins, n_rows: int) -> Bins:
     feature = cells.feature()
     for lo in range(0, len(feature), CELLS_AT_ONCE):
         some = slice(lo, lo + CELLS_AT_ONCE)
-        j, code, row = feature[some], cells.codes[some], cells.rows[some]
-        is_told = has_byte[j] & (~is_shared[j] | (code != outline.usual[j]))
+        of, code, row = feature[some], cells.codes[some], cells.rows[some]
+        is_told = has_byte[of] & (~is_shared[of] | (code != outline.usual[of]))
         if not is_told.all():
-            j, code, row = j[is_told], code[is_told], row[is_told]
-        rows[row, outline.place[j]] = byte_codes(outline, j, code)
+            of, code, row = of[is_told], code[is_told], row[is_told]
+        rows[row, outline.place[of]] = byte_codes(outline, of, code)
     for j in np.flatnonzero(outline.is_wide & (outline.place >= 0)).tolist():
         cells.column(j).write(rows.view("<u2")[:, outline.place[j] // 2])
     return outline._replace(rows=rows)

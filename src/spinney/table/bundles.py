@@ -252,9 +252,7 @@ def count_unusual(bins: Bins, features: NDArray[np.int64], usual: NDArray[np.int
     return counts
 
 
-def cannot_part(
-    n_others: NDArray[np.int64], n_codes: NDArray[np.int64], n_rows: int, least: int
-) -> NDArray[np.bool_]:
+def cannot_part(n_others: NDArray[np.int64], n_codes: NDArray[np.int64], n_rows: int, least: int) -> NDArray[np.bool_]:
     """Whether numbers have one code in all rows but fewer than `least`, which are on one side of any threshold.
 
     No node has more of these rows, so no test of the feature has enough rows in both branches. n_others: rows of

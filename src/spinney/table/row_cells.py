@@ -37,19 +37,31 @@ def pays(n_cells: float, n_bytes: int) -> bool:
     return n_bytes >= LEAST_BYTES and n_cells * BYTES_OF_CELL <= n_bytes
 
 
+def count_sums(bins: Bins) -> float:
+    """How many bytes of each row are summed, or cells where that is sooner, by a sample of the rows."""
+    n_bytes, is_own = bins.n_summed, own_bytes(bins)
+    if bins.is_wide.any() or not pays(float(np.count_nonzero(is_own)), n_bytes):
+        return n_bytes
+    sample = bins.rows[:: sample_step(len(bins.rows)), :n_bytes]
+    n_cells = np.count_nonzero((sample != 0) | is_own) / len(sample)
+    return n_cells if pays(n_cells, n_bytes) else n_bytes
+
+
+def own_bytes(bins: Bins) -> NDArray[np.bool_]:
+    """Which bytes of narrow features one feature has alone."""
+    is_own = np.ones(int(np.max(bins.place[~bins.is_wide], initial=-1)) + 1, np.bool_)
+    is_own[bins.place[bins.base >= 0]] = False
+    return is_own
+
+
 def find_row_cells(bins: Bins) -> RowCells | None:
     """The cells of all rows; None where bytes are summed as fast, or a feature takes two.
 
     A byte that features share has none where all of them are usual: nobody asks for the sum of these rows.
     """
-    n_bytes = int(np.max(bins.place[~bins.is_wide], initial=-1)) + 1
-    is_own = np.ones(n_bytes, np.bool_)
-    is_own[bins.place[bins.base >= 0]] = False
-    if bins.is_wide.any() or not pays(np.count_nonzero(is_own), n_bytes):
+    if count_sums(bins) == bins.n_summed:
         return None
-    sample = bins.rows[:: sample_step(len(bins.rows)), :n_bytes]
-    if not pays(np.count_nonzero((sample != 0) | is_own) / len(sample), n_bytes):
-        return None
+    n_bytes, is_own = bins.n_summed, own_bytes(bins)
     n_at_once = max(BLOCK_BYTES // n_bytes, 1)
     counts, found = [np.zeros(1, np.int64)], []
     for lo in range(0, len(bins.rows), n_at_once):

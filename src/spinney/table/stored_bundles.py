@@ -153,7 +153,7 @@ def find_stored_bundles(
     found[1] = found[1][np.argsort(densest_first)]
     bundle_of = min(found, key=lambda one: one.max(initial=-1))
     members = np.split(candidates[np.argsort(bundle_of, kind="stable")], np.cumsum(np.bincount(bundle_of))[:-1])
-    n_own = np.count_nonzero((outline.place >= 0) & ~outline.is_wide) - len(candidates)
+    n_own = int(np.count_nonzero((outline.place >= 0) & ~outline.is_wide)) - len(candidates)
     is_thin = pays(n_own + n_unusual.sum() / n_rows, n_own + len(members))
     return [bundle.tolist() for bundle in members if len(bundle) > (0 if is_thin else 1)]
 

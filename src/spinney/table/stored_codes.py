@@ -94,7 +94,6 @@ class CodedCells(NamedTuple):
         )
 
 
-
 def code_stored_columns(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Iterator[StoredCodes]:
     """Codes of every column of a sparse table, one after the other; a category keeps its levels."""
     return code_cells(table, weight, max_codes, kernels).columns()
@@ -145,11 +144,18 @@ def join_cells(parts: list[CodedCells]) -> CodedCells:
     """Columns of several, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    n_cells = np.concatenate([np.diff(one.begin) for one in parts])
-    joined = [np.concatenate(arrays) for arrays in zip(*(one[1:-1] for one in parts), strict=True)]
+    low = np.concatenate([one.low for one in parts])
     is_whole = all(one.low is one.high for one in parts)
-    high = joined[-1] if is_whole else np.concatenate([one.high for one in parts])
-    return CodedCells(np.append(0, np.cumsum(n_cells)), *joined, high)
+    return CodedCells(
+        begin=np.append(0, np.cumsum(np.concatenate([np.diff(one.begin) for one in parts]))),
+        rows=np.concatenate([one.rows for one in parts]),
+        codes=np.concatenate([one.codes for one in parts]),
+        zero=np.concatenate([one.zero for one in parts]),
+        has_missing=np.concatenate([one.has_missing for one in parts]),
+        n_codes=np.concatenate([one.n_codes for one in parts]),
+        low=low,
+        high=low if is_whole else np.concatenate([one.high for one in parts]),
+    )
 
 
 def spread_cells(cells: CodedCells, names: NDArray[np.int64], n_columns: int) -> CodedCells:
@@ -198,7 +204,7 @@ def merge_crowded(
     """The columns, those of more values than codes merged into bins of about equal weight, by `merge_values`."""
     n_values = np.diff(found.begin)
     is_crowded = n_values > max_codes
-    cells = CodedCells(begin, rows, found.codes, found.zero, found.has_missing, n_values, found.values, found.values)
+    codes, zero, n_codes, low, high = found.codes, found.zero, n_values, found.values, found.values
     if is_crowded.any():
         n_codes, zero, codes = n_values.copy(), found.zero.copy(), found.codes.copy()
         edges = []
@@ -206,15 +212,15 @@ def merge_crowded(
             mine = slice(begin[j], begin[j + 1])
             values = found.values[found.begin[j] : found.begin[j + 1]]
             mass = weigh_codes(codes[mine], int(zero[j]), len(values), rows[mine], weight, n_rows)
-            low, high, code_of = merge_values(values, mass, max_codes, kernels)
-            codes[mine], zero[j], n_codes[j] = code_of[codes[mine]], code_of[zero[j]], len(low)
-            edges.append((low, high))
+            *merged, code_of = merge_values(values, mass, max_codes, kernels)
+            codes[mine], zero[j], n_codes[j] = code_of[codes[mine]], code_of[zero[j]], len(merged[0])
+            edges.append(merged)
         both = np.empty((2, int(n_codes.sum())))
         is_merged = np.repeat(is_crowded, n_codes)
         both[:, ~is_merged] = found.values[~np.repeat(is_crowded, n_values)]
         both[:, is_merged] = np.concatenate(edges, axis=1)
-        cells = cells._replace(codes=codes, zero=zero, n_codes=n_codes, low=both[0], high=both[1])
-    return cells._replace(codes=cells.codes.astype(CODE))
+        low, high = both
+    return CodedCells(begin, rows, codes.astype(CODE), zero, found.has_missing, n_codes, low, high)
 
 
 def weigh_codes(
@@ -293,6 +299,8 @@ def rank_values(cells: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
         counts = (cells - low).astype(np.int64)
         if np.array_equal(counts + low, cells):
             is_there = np.bincount(counts) > 0
-            return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[counts]
+            return (np.flatnonzero(is_there) + low).astype(np.float64), (np.cumsum(is_there) - 1)[counts]
+    values: NDArray[np.float64]
+    place: NDArray[np.int64]
     values, place = np.unique(cells, return_inverse=True)
     return values, place

@@ -192,7 +192,7 @@ class BoostMemory:
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.last_gain = 0.0
         self.reg_lambda = params.reg_lambda  # of the round
-        self.least_hessian = 0  # of a row of the tree, in units: fewer than so many rows have less than so many times that
+        self.least_hessian = 0  # of a row of the tree, in units; a branch of n rows has n times that at least
         has_monotone = monotone is not None and bool(np.any(monotone != 0))
         self.limits: dict[str, Any] = {  # of `BoostSettings`: what is the same in all trees
             "order": DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
@@ -213,6 +213,7 @@ class BoostMemory:
             "weight_shift": self.weight_shift,
             "weights_are_counts": weights.are_counts,
         }
+        self.most_summed = UNLIMITED  # cells of a row, where there are some
         self.describe(bins)
 
     def describe(self, bins: Bins) -> None:
@@ -284,7 +285,8 @@ class BoostMemory:
         is_any = table.base >= 0  # the other codes of a bundle follow each other, from 1 on
         n_shared = np.zeros(table.n_narrow, np.int64)
         np.maximum.at(n_shared, table.place[is_any], table.base[is_any] + table.features[N_CODES, is_any] - 1)
-        self.n_summed = max(len(np.unique(place[place >= 0])), 1)  # features that share a byte are summed as one
+        n_bytes = len(np.unique(place[place >= 0]))  # features that share a byte are summed as one
+        self.n_summed = min(max(n_bytes, 1), self.most_summed)
         self.table = table._replace(
             used=used,
             used_places=np.unique(place[~is_wide & (place >= 0)]),
@@ -445,6 +447,7 @@ class BoostGrowth(BoostMemory):
         cells = None if params.candidates == "hessian" else find_row_cells(bins)
         if cells is not None:
             self.table = self.table._replace(cell_begin=cells.begin, cell_sum=cells.sum, n_moved=1)
+            self.most_summed = self.n_summed = -(-len(cells.sum) // n_rows)
         words = np.empty(n_bag * self.table.n_moved, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
