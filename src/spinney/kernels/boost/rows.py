@@ -283,6 +283,7 @@ def move_rows(
     left: int,  # where branch 0 begins ...
     right: int,  # ... and branch 1 ends, growing downwards
     column: Column,  # of the test
+    n_moved: int,  # words of a row there: all, or the first ones
     goes_left: np.ndarray,  # uint8 by code
 ) -> int:
     """Move rows lo .. hi to their branches elsewhere; return where branch 0 ends.
@@ -296,19 +297,20 @@ def move_rows(
     to_words = to.words
     to_sums = to.sums
     to_ids = to.ids
-    n_words = np.uint64(column.n_words)
+    n_own = np.uint64(column.n_words)
+    n_words = np.uint64(n_moved)
     is_wide = column.is_wide
     low = np.uint64(left)
     high = np.uint64(right) - ONE
     where = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
-        go = goes_left[read_code(codes, k * n_words * EIGHT + where, is_wide)] != 0
+        go = goes_left[read_code(codes, k * n_own * EIGHT + where, is_wide)] != 0
         q = low if go else high
         low += np.uint64(go)
         high -= ONE - np.uint64(go)
         row = np.int32(number_of(k, ids))
         packed = sums[k]
-        at = k * n_words
+        at = k * n_own
         dest = q * n_words
         if n_words & THREE == NONE:
             for w in range(NONE, n_words, FOUR):
@@ -330,30 +332,6 @@ def move_rows(
                 to_words[dest + w] = words[at + w]
         to_ids[q] = row
         to_sums[q] = packed
-    return np.int64(low)
-
-
-@kernel
-def number_rows(
-    rows: ByteRows, lo: int, hi: int, to: ByteRows, left: int, right: int, column: Column, goes_left: np.ndarray
-) -> int:
-    """`move_rows` where codes stay: packed sums and numbers of rows alone are moved."""
-    codes = rows.codes
-    sums = rows.sums
-    ids = rows.ids
-    to_sums = to.sums
-    to_ids = to.ids
-    stride = np.uint64(column.n_words) * EIGHT
-    low = np.uint64(left)
-    high = np.uint64(right) - ONE
-    where = np.uint64(column.place)
-    for k in range(np.uint64(lo), np.uint64(hi)):
-        go = goes_left[read_code(codes, k * stride + where, column.is_wide)] != 0
-        q = low if go else high
-        low += np.uint64(go)
-        high -= ONE - np.uint64(go)
-        to_ids[q] = np.int32(number_of(k, ids))
-        to_sums[q] = sums[k]
     return np.int64(low)
 
 

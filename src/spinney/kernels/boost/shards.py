@@ -29,7 +29,6 @@ from .rows import (
     lend_codes,
     move_rows,
     number_of,
-    number_rows,
     own_byte,
     part_rows,
     read_code,
@@ -279,10 +278,7 @@ def move_shard(
         right = last
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
-            if len(table.cell_begin) > 0:
-                middle = number_rows(rows, begin, end, buffer, left, right, column, goes_left)
-            else:
-                middle = move_rows(rows, begin, end, buffer, left, right, column, goes_left)
+            middle = move_rows(rows, begin, end, buffer, left, right, column, table.n_moved, goes_left)
             right -= end - begin - (middle - left)
             left = middle
     else:
