@@ -38,6 +38,7 @@ from spinney.kernels.common.structs import (
     LeafLinks,
     LeastHessians,
     PackedUnits,
+    Part,
     Range,
     RowSums,
 )
@@ -191,8 +192,8 @@ def test_rows_move_to_their_branches(call, n_words, is_wide):
         goes_left = np.random.default_rng(place).integers(0, 2, 65_536).astype(np.uint8)
         words, sums, ids = np.full(90 * n_moved, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
         to = ByteRows(words.view(np.uint8), words, sums, ids)
-        column = own_bytes(n_words, place, is_wide)
-        middle = call("boost.rows", "move_rows", rows.rows, lo, hi, to, left, right, column, n_moved, goes_left)
+        column, room = own_bytes(n_words, place, is_wide), Part(left, right)
+        middle = call("boost.rows", "move_rows", rows.rows, lo, hi, to, room, column, n_moved, goes_left)
         go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
         taken = np.concatenate([np.flatnonzero(go), np.flatnonzero(~go)[::-1]]) + lo
         assert middle == left + np.count_nonzero(go)
@@ -203,7 +204,7 @@ def test_rows_move_to_their_branches(call, n_words, is_wide):
         for array in (ids, sums):
             assert np.all(np.delete(array, np.s_[left:right]) == -9)
         table = rows.rows._replace(ids=rows.ids[:0])  # whose rows have no numbers written down
-        assert call("boost.rows", "move_rows", table, lo, hi, to, left, right, column, n_moved, goes_left) == middle
+        assert call("boost.rows", "move_rows", table, lo, hi, to, room, column, n_moved, goes_left) == middle
         np.testing.assert_array_equal(ids[left:right], taken)
         assert np.all(np.delete(moved, np.s_[left:right], axis=0) == 9)
 

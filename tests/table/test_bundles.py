@@ -9,7 +9,6 @@ from scipy import sparse
 
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney._types import HISTOGRAM_STRIDE
-from spinney.ensemble import boosting
 from spinney.estimators import training
 from spinney.table import row_cells
 from spinney.table.binning import bin_table
@@ -233,7 +232,7 @@ def test_trees_are_the_same_without_bundles(monkeypatch, setting, kind):
     model = make(**{**PLAIN, **SETTINGS[setting]})
     found = []
     for kind_of_rows in ("bundles", "cells", "bytes"):
-        monkeypatch.setattr(boosting, "MANY_FEATURES", 1 if kind_of_rows == "cells" else 1 << 30)
+        monkeypatch.setattr(boost, "MANY_FEATURES", 1 if kind_of_rows == "cells" else 1 << 30)
         monkeypatch.setattr(row_cells, "LEAST_BYTES", 1 if kind_of_rows == "cells" else 64)
         monkeypatch.setattr(row_cells, "BYTES_OF_CELL", 0 if kind_of_rows == "cells" else 4)
         if kind_of_rows == "bytes":
@@ -283,7 +282,7 @@ def test_cells_are_the_bytes_that_are_not_usual():
         cells = row_cells.find_row_cells(bins)
     own = int(bins.place[7])
     for row in range(500):
-        codes = bins.rows[row, : bins.n_summed].tolist()
+        codes = bins.rows[row, : row_cells.count_bytes(bins)].tolist()
         held = [HISTOGRAM_STRIDE * k + code for k, code in enumerate(codes) if code or k == own]
         assert cells.sum[cells.begin[row] : cells.begin[row + 1]].tolist() == held
     assert row_cells.find_row_cells(bins_of(X[:, :100])) is None

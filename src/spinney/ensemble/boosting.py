@@ -67,7 +67,6 @@ WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
 LINE_ROWS = 64  # of a pass that has no sums by block: threads write no cache line together
-MANY_FEATURES = 64  # from which on a pass over the rows is little
 ROUNDED = 2.0**-24  # far above the share by which sums in another order differ
 BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
 
@@ -417,15 +416,6 @@ class Boosting(BoostedTrees):
         in_bag = 0 if bag is None else self.growth.gather(bag, pack)
         return in_bag if bag is not None else sum(total for total, _ in found), max(largest for _, largest in found)
 
-    def find_least(self, growth: BoostGrowth) -> int:
-        """The least packed hessian of a row, where it is worth looking for: it tells that branches have too few rows.
-
-        Of thousands of words the best cuts by their sums are those of a few rows, each of which would be counted.
-        """
-        if len(growth.table.used) < MANY_FEATURES or self.alike is not None:
-            return 0
-        return int(growth.source.sums.view("<i4")[::2].min())
-
     # --- rounds ---
 
     def grow_round(self, control: NDArray[np.int64]) -> None:
@@ -557,7 +547,6 @@ class Boosting(BoostedTrees):
         if not self.columns.is_whole:
             growth.use_columns(self.columns.columns(self.number_of_tree(k)))
         n_bag = None if bag is None else len(bag)
-        growth.least_hessian = self.find_least(growth)
         growth.grow(units, total, largest, n_bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
         return sum_g, sum_h

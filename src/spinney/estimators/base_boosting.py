@@ -344,17 +344,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         )
         anew = self.candidates == "hessian"  # bins are drawn from all values, for each tree
         max_bins = None if self.max_bins is None or anew else int(self.max_bins)
-        bundles = not (anew or has_vectors)
-        bins = bin_rows(
-            data.table,
-            weight,
-            max_bins,
-            effort,
-            keep=data.keep,
-            n_workers=n_workers,
-            has_bundles=bundles,
-            least=params.min_samples_leaf,
-        )
+        least = None if anew or has_vectors else params.min_samples_leaf
+        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, least=least)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")

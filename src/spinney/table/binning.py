@@ -62,11 +62,6 @@ class Bins(NamedTuple):
         """Number of columns."""
         return self.features.shape[1]
 
-    @property
-    def n_summed(self) -> int:
-        """Features of the rows, those of one byte being one."""
-        return len(np.unique(self.place[self.place >= 0]))
-
     def codes(self, j: int) -> NDArray[Any]:
         """Codes of feature j, (n_rows,) uint8 or uint16; a view, unless it shares its byte."""
         place = int(self.place[j])
@@ -305,10 +300,7 @@ def outline_stored(cells: CodedCells, is_categorical: NDArray[np.bool_]) -> Bins
 
 
 def write_stored(cells: CodedCells, outline: Bins, n_rows: int) -> Bins:
-    """Bins of sparse columns as they are laid out; features of one byte are never unusual in one row.
-
-    All rows are written at once, as what is not stored has them, and then each cell to its row.
-    """
+    """Bins of sparse columns as they are laid out: all rows as what is not stored has them, then each cell."""
     has_byte = ~outline.is_wide & (outline.place >= 0)
     is_shared = outline.base >= 0
     first = np.zeros(outline.rows.shape[1], np.uint8)
@@ -324,9 +316,8 @@ def write_stored(cells: CodedCells, outline: Bins, n_rows: int) -> Bins:
         some = slice(lo, lo + CELLS_AT_ONCE)
         of, code, row = feature[some], cells.codes[some], cells.rows[some]
         is_told = has_byte[of] & (~is_shared[of] | (code != outline.usual[of]))
-        if not is_told.all():
-            of, code, row = of[is_told], code[is_told], row[is_told]
-        rows[row, outline.place[of]] = byte_codes(outline, of, code)
+        of, code = of[is_told], code[is_told]
+        rows[row[is_told], outline.place[of]] = byte_codes(outline, of, code)
     for j in np.flatnonzero(outline.is_wide & (outline.place >= 0)).tolist():
         cells.column(j).write(rows.view("<u2")[:, outline.place[j] // 2])
     return outline._replace(rows=rows)

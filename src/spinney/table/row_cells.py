@@ -37,9 +37,14 @@ def pays(n_cells: float, n_bytes: int) -> bool:
     return n_bytes >= LEAST_BYTES and n_cells * BYTES_OF_CELL <= n_bytes
 
 
+def count_bytes(bins: Bins) -> int:
+    """Features of the rows, those of one byte being one."""
+    return len(np.unique(bins.place[bins.place >= 0]))
+
+
 def count_sums(bins: Bins) -> float:
     """How many bytes of each row are summed, or cells where that is sooner, by a sample of the rows."""
-    n_bytes, is_own = bins.n_summed, own_bytes(bins)
+    n_bytes, is_own = count_bytes(bins), own_bytes(bins)
     if bins.is_wide.any() or not pays(float(np.count_nonzero(is_own)), n_bytes):
         return n_bytes
     sample = bins.rows[:: sample_step(len(bins.rows)), :n_bytes]
@@ -59,9 +64,9 @@ def find_row_cells(bins: Bins) -> RowCells | None:
 
     A byte that features share has none where all of them are usual: nobody asks for the sum of these rows.
     """
-    if count_sums(bins) == bins.n_summed:
+    if count_sums(bins) == count_bytes(bins):
         return None
-    n_bytes, is_own = bins.n_summed, own_bytes(bins)
+    n_bytes, is_own = count_bytes(bins), own_bytes(bins)
     n_at_once = max(BLOCK_BYTES // n_bytes, 1)
     counts, found = [np.zeros(1, np.int64)], []
     for lo in range(0, len(bins.rows), n_at_once):

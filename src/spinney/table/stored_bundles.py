@@ -63,7 +63,7 @@ def bundle_stored(table: Table, weight: NDArray[np.int64], max_bins: int, kernel
     cells = code_cells(table, weight, max_bins, kernels, is_empty)
     outline = outline_stored(cells, table.schema.is_categorical)
     usual = usual_stored(cells, outline, n_rows, step)
-    unusual = list_unusual(cells, usual, n_rows)
+    unusual = list_unusual_rows(cells, usual, n_rows)
     n_others = np.diff(unusual.begin)
     is_out = is_empty | ((usual > 0) & cannot_part(n_others, cells.n_codes, n_rows, least))
     is_out &= outline.features[IS_CATEGORICAL] == 0
@@ -107,7 +107,7 @@ def usual_stored(cells: CodedCells, outline: Bins, n_rows: int, step: int) -> ND
     return usual
 
 
-def list_unusual(cells: CodedCells, usual: NDArray[np.int64], n_rows: int) -> UnusualRows:
+def list_unusual_rows(cells: CodedCells, usual: NDArray[np.int64], n_rows: int) -> UnusualRows:
     """The rows in which each feature that has a usual code has another one."""
     feature = cells.feature()
     is_other = (cells.codes != usual[feature]) & (usual[feature] > 0)

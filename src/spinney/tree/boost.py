@@ -79,6 +79,7 @@ KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
+MANY_FEATURES = 64  # of a tree, from which on a pass over the rows is little
 WORD = 64
 DIVISOR_BITS = 10  # of a mean weight where squared gradients are divided by weights that are not whole
 SLOT_FIELDS = ((16, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
@@ -484,6 +485,14 @@ class BoostGrowth(BoostMemory):
         codes = bins.rows.reshape(-1)
         self.source = ByteRows(codes, codes.view(np.uint64), sums, np.zeros(0, ROW))
 
+    def find_least_hessian(self) -> None:
+        """Find the least packed hessian of a row, where it is worth it: it tells that branches have too few rows.
+
+        Of thousands of words the best cuts by their sums are those of a few rows, each of which would be counted.
+        """
+        is_worth_it = len(self.table.used) >= MANY_FEATURES and not self.limits["weights_are_counts"]
+        self.least_hessian = int(self.source.sums.view("<i4")[::2].min()) if is_worth_it else 0
+
     def change_table(self, bins: Bins) -> None:
         """Take other codes of the same table, which may need a larger histogram or wider rows."""
         self.describe(bins)
@@ -520,6 +529,7 @@ class BoostGrowth(BoostMemory):
         node will likely be split, see `least_gain`.
         """
         self.begin(total, n_bag)
+        self.find_least_hessian()
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
 
         structs = self.structs()

@@ -15,7 +15,7 @@ from spinney._jit import inlined, kernel
 from spinney._types import BIN_CODE, HISTOGRAM_STRIDE
 
 from ..common.bits import lowest_bit
-from ..common.structs import ByteRows, Column, Range
+from ..common.structs import ByteRows, Column, Part, Range
 
 NONE, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 EIGHT = np.uint64(8)
@@ -170,7 +170,7 @@ def add_wide(
 
 
 @kernel
-def add_cells(
+def add_by_cells(
     rows: ByteRows,
     lo: int,
     hi: int,
@@ -280,8 +280,7 @@ def move_rows(
     lo: int,
     hi: int,
     to: ByteRows,
-    left: int,  # where branch 0 begins ...
-    right: int,  # ... and branch 1 ends, growing downwards
+    room: Part,  # where branch 0 begins, and branch 1 ends, growing downwards
     column: Column,  # of the test
     n_moved: int,  # words of a row there: all, or the first ones
     goes_left: np.ndarray,  # uint8 by code
@@ -300,8 +299,8 @@ def move_rows(
     n_own = np.uint64(column.n_words)
     n_words = np.uint64(n_moved)
     is_wide = column.is_wide
-    low = np.uint64(left)
-    high = np.uint64(right) - ONE
+    low = np.uint64(room.begin)
+    high = np.uint64(room.end) - ONE
     where = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
         go = goes_left[read_code(codes, k * n_own * EIGHT + where, is_wide)] != 0

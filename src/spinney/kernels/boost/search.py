@@ -39,6 +39,7 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    Column,
     LeastHessians,
     Part,
     Range,
@@ -62,7 +63,7 @@ from .scan import (
     sort_bins,
     value_of,
 )
-from .shards import column_of, lend, rows_of, runs_of
+from .shards import column_of, lend_all, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
@@ -132,10 +133,9 @@ def list_feature_bins(
 @inlined
 def count_bin_rows(
     node: int,
-    feature: int,
+    column: Column,
     n: int,
     table: BoostTable,
-    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
     scratch: BoostScratch,
@@ -148,11 +148,10 @@ def count_bin_rows(
     bins = scratch.bins
     row_counts = scratch.row_counts
     weight_counts = scratch.weight_counts
-    for code in range(table.features[N_CODES, feature] + 1):
+    for code in range(column.n_codes + 1):
         row_counts[code] = 0
         weight_counts[code] = 0
     for shard in range(len(nodes.begin)):
-        column = lend(shard, feature, node, table, source, rows, nodes)
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
@@ -176,17 +175,14 @@ def count_bin_rows(
 @inlined
 def has_enough(
     node: int,
-    feature: int,
+    column: Column,
     cut: int,
     missing: int,  # branch of missing values; -1: there are none
     least: int,
-    table: BoostTable,
-    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
 ) -> bool:
     """Whether both branches of a threshold have so many rows of a node; mostly a few rows tell."""
-    column = column_of(feature, table)
     first = np.int64(missing != 0)
     last = cut
     is_rest = column.base >= 0 and column.usual <= cut  # the usual code is any that the byte does not tell
@@ -199,7 +195,6 @@ def has_enough(
     n_between = np.int64(0)
     n_others = np.int64(0)
     for shard in range(len(nodes.begin)):
-        column = lend(shard, feature, node, table, source, rows, nodes)
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
@@ -248,16 +243,14 @@ def least_by_rows(
     slot: int,
     feature: int,
     table: BoostTable,
-    source: ByteRows,
-    rows: ByteRows,
-    nodes: BoostNodes,
     frontier: BoostFrontier,
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> LeastHessians:
-    """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
-    node = frontier.number[slot]
-    count_bin_rows(node, feature, np.int64(0), table, source, rows, nodes, scratch, settings)
+    """The hessians of branches from which on both have enough rows, for a number without missing values in the node.
+
+    Its rows have been counted.
+    """
     start = np.uint64(slot * table.histogram_size + table.histogram_start[feature])
     first = np.uint64(frontier.spans[slot, feature, 0])
     last = np.uint64(frontier.spans[slot, feature, 1])
@@ -461,9 +454,15 @@ def has_many_codes(
 
 
 @inlined
+def score_as_leaf(slot: int, frontier: BoostFrontier, settings: BoostSettings) -> float:
+    """Score of the node of a slot as a leaf."""
+    total = frontier.packed[slot]
+    return score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
+
+
+@inlined
 def choose_feature(
     slot: int,
-    own: float,  # score of the node as a leaf
     table: BoostTable,
     source: ByteRows,
     rows: ByteRows,
@@ -479,6 +478,7 @@ def choose_feature(
     total = frontier.packed[slot]
     n_rows = nodes.n_rows[node]
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
+    own = score_as_leaf(slot, frontier, settings)
     while True:
         f = best_feature(own, table, best, settings)
         if f < 0:
@@ -493,15 +493,15 @@ def choose_feature(
         counts_alone = needs_counts and not is_category and settings.min_weight_leaf == 0
         has_codes = counts_alone and has_many_codes(f, slot, table, frontier, best, settings)
         is_small = False
+        column = lend_all(feature, node, table, source, rows, nodes) if needs_counts else column_of(feature, table)
         if counts_alone and not (has_codes and is_likely_small(left, total, n_rows, settings)):
             # most winners are large enough: to see that, their branches alone are counted
             least_rows = settings.min_samples_leaf
-            needs_counts = not has_enough(
-                node, feature, best.cut[f], best.missing[f], least_rows, table, source, rows, nodes
-            )
+            needs_counts = not has_enough(node, column, best.cut[f], best.missing[f], least_rows, rows, nodes)
             is_small = needs_counts and not settings.weights_are_counts  # rows that stand for others may be enough
         if has_codes and needs_counts:
-            least = least_by_rows(slot, feature, table, source, rows, nodes, frontier, scratch, settings)
+            count_bin_rows(node, column, np.int64(0), table, rows, nodes, scratch, settings)
+            least = least_by_rows(slot, feature, table, frontier, scratch, settings)
             if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
                 note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
             best.is_counted[f] = True
@@ -515,7 +515,7 @@ def choose_feature(
         if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
             best.gain[f] = NO_GAIN
             continue
-        n_counted, weight = count_bin_rows(node, feature, n, table, source, rows, nodes, scratch, settings)
+        n_counted, weight = count_bin_rows(node, column, n, table, rows, nodes, scratch, settings)
         whole = RowSums(total, n_counted, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
         found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
@@ -613,9 +613,8 @@ def choose_test(
 ) -> bool:
     """Note the best test of an open node, by the cuts in `scratch.best`, in its slot; whether one has enough gain."""
     rows = rows_of(frontier.number[slot], source, buffer, nodes)
-    total = frontier.packed[slot]
-    own = score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
-    f, n = choose_feature(slot, own, table, source, rows, nodes, frontier, scratch, settings)
+    own = score_as_leaf(slot, frontier, settings)
+    f, n = choose_feature(slot, table, source, rows, nodes, frontier, scratch, settings)
     if f < 0:
         return False
     keep_test(slot, f, n, own, table, frontier, scratch, settings)

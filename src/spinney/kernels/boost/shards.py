@@ -18,10 +18,10 @@ import numpy as np
 from spinney._jit import inlined
 from spinney._types import HISTOGRAM_STRIDE, N_CODES, NARROW_CODES, SHARD_ROWS, THRESHOLD
 
-from ..common.structs import BoostFrontier, BoostNodes, BoostTable, ByteRows, Column, Range, Runs
+from ..common.structs import BoostFrontier, BoostNodes, BoostTable, ByteRows, Column, Part, Range, Runs
 from .rows import (
     WIDE,
-    add_cells,
+    add_by_cells,
     add_one,
     add_rows,
     add_some,
@@ -87,6 +87,15 @@ def lend(
     lend_codes(source, column, rows, nodes.begin[shard, node], nodes.end[shard, node])
     none = np.int64(0)
     return Column(table.n_moved, none, column.is_wide, column.base, column.usual, column.n_codes)
+
+
+@inlined
+def lend_all(feature: int, node: int, table: BoostTable, source: ByteRows, rows: ByteRows, nodes: BoostNodes) -> Column:
+    """The same for the rows of all shards."""
+    column = column_of(feature, table)
+    for shard in range(len(nodes.begin)):
+        column = lend(np.int64(shard), feature, node, table, source, rows, nodes)
+    return column
 
 
 # --- Histograms ---------------------------------------------------------------------------------------------
@@ -278,7 +287,7 @@ def move_shard(
         right = last
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
-            middle = move_rows(rows, begin, end, buffer, left, right, column, table.n_moved, goes_left)
+            middle = move_rows(rows, begin, end, buffer, Part(left, right), column, table.n_moved, goes_left)
             right -= end - begin - (middle - left)
             left = middle
     else:
@@ -295,7 +304,7 @@ def move_shard(
 def sum_range(rows: ByteRows, lo: int, hi: int, table: BoostTable, histogram: np.ndarray, first: int) -> None:
     """Add rows lo .. hi to the histogram at `first`."""
     if len(table.cell_begin) > 0:
-        add_cells(rows, lo, hi, table.cell_begin, table.cell_sum, histogram, first)
+        add_by_cells(rows, lo, hi, table.cell_begin, table.cell_sum, histogram, first)
     elif len(table.used_places) < table.n_narrow:
         add_some(rows, lo, hi, table.n_words, table.used_places, histogram, first)
     else:
