@@ -38,6 +38,7 @@ from spinney.kernels.common.structs import (
     LeafLinks,
     LeastHessians,
     PackedUnits,
+    Part,
     Range,
     RowSums,
 )
@@ -186,24 +187,24 @@ def test_rows_move_to_their_branches(call, n_words, is_wide):
     """Branch 0 in order upwards, branch 1 downwards; nothing else is touched."""
     n, lo, hi, left, right = 60, 7, 53, 11, 80  # 46 rows, of which 57 places on are written from both ends
     right = left + (hi - lo)
-    for place in (0, 2, 8 * n_words - 2):
+    for place, n_moved in ((0, n_words), (2, n_words), (8 * n_words - 2, n_words), (0, 1)):
         rows = RandomRows(n, n_words, place)
         goes_left = np.random.default_rng(place).integers(0, 2, 65_536).astype(np.uint8)
-        words, sums, ids = np.full(90 * n_words, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
+        words, sums, ids = np.full(90 * n_moved, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
         to = ByteRows(words.view(np.uint8), words, sums, ids)
-        column = own_bytes(n_words, place, is_wide)
-        middle = call("boost.rows", "move_rows", rows.rows, lo, hi, to, left, right, column, goes_left)
+        column, room = own_bytes(n_words, place, is_wide), Part(left, right)
+        middle = call("boost.rows", "move_rows", rows.rows, lo, hi, to, room, column, n_moved, goes_left)
         go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
         taken = np.concatenate([np.flatnonzero(go), np.flatnonzero(~go)[::-1]]) + lo
         assert middle == left + np.count_nonzero(go)
         np.testing.assert_array_equal(ids[left:right], rows.ids[taken])
         np.testing.assert_array_equal(sums[left:right], rows.sums[taken])
-        moved = words.reshape(90, n_words)
-        np.testing.assert_array_equal(moved[left:right], rows.words.reshape(n, n_words)[taken])
+        moved = words.reshape(90, n_moved)
+        np.testing.assert_array_equal(moved[left:right], rows.words.reshape(n, n_words)[taken, :n_moved])
         for array in (ids, sums):
             assert np.all(np.delete(array, np.s_[left:right]) == -9)
         table = rows.rows._replace(ids=rows.ids[:0])  # whose rows have no numbers written down
-        assert call("boost.rows", "move_rows", table, lo, hi, to, left, right, column, goes_left) == middle
+        assert call("boost.rows", "move_rows", table, lo, hi, to, room, column, n_moved, goes_left) == middle
         np.testing.assert_array_equal(ids[left:right], taken)
         assert np.all(np.delete(moved, np.s_[left:right], axis=0) == 9)
 

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
+from spinney._types import HISTOGRAM_STRIDE
 from spinney.estimators import training
+from spinney.table import row_cells
 from spinney.table.binning import bin_table
 from spinney.table.bundles import bundle_features, list_columns, pack_bits
 from spinney.table.ingest import read_columns
-from spinney.table.stored_bundles import bundle_stored
+from spinney.table.stored_bundles import UnusualRows, bundle_stored, place_features
+from spinney.tree import boost
 
 ONE = np.ones(1, np.int64)
 
@@ -69,18 +72,48 @@ def test_features_of_a_byte_are_never_unusual_together(X):
         assert len(members) > 1
 
 
-def assert_bundled_alike(X, categorical=(), weight=ONE, keep=None, max_bins=255):
-    """Bundles written from stored cells are those of the bytes of every cell."""
+@given(sparse_tables(), st.integers(1, 12))
+def test_left_out_are_numbers_that_no_test_can_part(X, least):
+    bins = bins_of(X)
+    bundled = bundle_features(bins, least)
+    for j in range(X.shape[1]):
+        if bundled.place[j] >= 0:
+            np.testing.assert_array_equal(bundled.codes(j), bins.codes(j))
+            continue
+        column = X[:, j]
+        assert not np.isnan(column).any()
+        n_left = [np.count_nonzero(column <= cut) for cut in np.unique(column)[:-1]]
+        assert all(min(n, len(X) - n) < least for n in n_left)
+    assert bundled.features[1].sum() == 0
+    assert bundled.edges.shape[1] == bundled.features[0].sum()
+
+
+def test_features_of_one_value_or_of_few_other_rows_are_left_out():
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    X[:, 0] = 3.0
+    X[:, 1] = np.arange(300) < 7
+    X[:, 2] = np.arange(300) >= 7
+    for least, places in ((0, 4), (7, 3), (8, 1)):
+        assert np.count_nonzero(bundle_features(bins_of(X), least).place >= 0) == places
+
+
+def assert_bundled_alike(X, categorical=(), weight=ONE, keep=None, max_bins=255, least=0):
+    """What is written from stored cells is what the bytes of every cell tell, in no more bytes."""
     table = read_columns(sparse.csr_array(X), list(categorical))
     table = table if table.stored is not None else read_columns(sparse.csc_array(X), list(categorical))
     assert table.stored is not None
     kernels = _jit.interpreted()
-    known = bundle_features(bin_table(table, weight, max_bins, kernels, keep))
-    for name, mine, other in zip(
-        known._fields, bundle_stored(table.take(keep), weight, max_bins, kernels), known, strict=True
-    ):
+    known = bundle_features(bin_table(table, weight, max_bins, kernels, keep), least)
+    stored = bundle_stored(table.take(keep), weight, max_bins, kernels, least)
+    for name, mine, other in zip(known._fields, stored, known, strict=True):
         assert mine.dtype == other.dtype, name
-        np.testing.assert_array_equal(mine, other, err_msg=name)
+        if name not in {"rows", "place", "base", "usual"}:
+            np.testing.assert_array_equal(mine, other, err_msg=name)
+    np.testing.assert_array_equal(stored.place < 0, known.place < 0)
+    for j in np.flatnonzero(known.place >= 0):
+        np.testing.assert_array_equal(stored.codes(j), known.codes(j))
+    assert len(stored.rows) == len(known.rows)
+    assert stored.rows.shape[1] <= known.rows.shape[1]
     return known
 
 
@@ -89,9 +122,9 @@ def mostly_zero(X, n_zeros):
     return np.hstack([X, np.zeros((len(X), n_zeros))])
 
 
-@given(sparse_tables())
-def test_stored_cells_make_the_same_bundles(X):
-    assert_bundled_alike(mostly_zero(X, 20 * X.shape[1]))
+@given(sparse_tables(), st.integers(0, 12))
+def test_stored_cells_make_the_same_bundles(X, least):
+    assert_bundled_alike(mostly_zero(X, 20 * X.shape[1]), least=least)
 
 
 def test_stored_cells_of_weights_levels_wide_columns_and_some_rows_make_the_same_bundles():
@@ -106,6 +139,7 @@ def test_stored_cells_of_weights_levels_wide_columns_and_some_rows_make_the_same
     keep = np.arange(n) % 3 != 0
     known = assert_bundled_alike(X)
     assert (known.base >= 0).sum() > 40
+    assert (assert_bundled_alike(X, least=30).place == -1).sum() > 90
     assert_bundled_alike(X, weight=rng.integers(1, 9, n))
     assert_bundled_alike(X, weight=rng.integers(1, 9, n)[keep], keep=keep, max_bins=3)
     assert assert_bundled_alike(X, max_bins=65_535).is_wide.any()
@@ -197,12 +231,82 @@ def test_trees_are_the_same_without_bundles(monkeypatch, setting, kind):
         make, y = GradientBoostingClassifier, np.digitize(y, [1.0] if setting == "monotone" else [1.0, 3.0])
     model = make(**{**PLAIN, **SETTINGS[setting]})
     found = []
-    for is_bundled in (True, False):
-        if not is_bundled:
-            monkeypatch.setattr(training, "bundle_features", lambda bins: bins)
+    for kind_of_rows in ("bundles", "cells", "bytes"):
+        monkeypatch.setattr(boost, "MANY_FEATURES", 1 if kind_of_rows == "cells" else 1 << 30)
+        monkeypatch.setattr(row_cells, "LEAST_BYTES", 1 if kind_of_rows == "cells" else 64)
+        monkeypatch.setattr(row_cells, "BYTES_OF_CELL", 0 if kind_of_rows == "cells" else 4)
+        if kind_of_rows == "bytes":
+            monkeypatch.setattr(training, "bundle_features", lambda bins, _: bins)
         model.fit(X, y, weight)
         found.append(model.predict(X) if kind != "classes" else model.predict_proba(X))
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.compiled(reason="rounds of 3,000 rows")
+def test_sparse_rows_by_cells_give_the_trees_of_bytes(monkeypatch, n_jobs):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((3_000, 400), density=0.02, rng=rng, data_sampler=lambda size: rng.integers(1, 5, size))
+    y = X @ rng.normal(size=400) + rng.normal(size=3_000) > 0.0
+    for name in ("SHARE_CELLS", "BATCH_CELLS", "PIECE_CELLS"):
+        monkeypatch.setattr(boost, name, 1 << 10)
+    model = GradientBoostingClassifier(**{**PLAIN, "n_jobs": n_jobs, "subsample": 0.7})
+    by_cells = model.fit(X, y).predict_proba(X)
+    assert found_cells(monkeypatch, model, X, y) == 1
+    monkeypatch.setattr(row_cells, "LEAST_BYTES", 1 << 30)
+    assert found_cells(monkeypatch, model, X, y) == 0
+    np.testing.assert_array_equal(by_cells, model.predict_proba(X))
+    np.testing.assert_array_equal(by_cells, model.fit(X.toarray(), y).predict_proba(X))
+
+
+def found_cells(monkeypatch, model, X, y):
+    """How many times a fit finds rows that are summed by their cells."""
+    found = []
+    with monkeypatch.context() as patch:
+        find = boost.find_row_cells
+        patch.setattr(boost, "find_row_cells", lambda bins: found.append(find(bins)) or found[-1])
+        model.fit(X, y)
+    return sum(cells is not None for cells in found)
+
+
+def test_cells_are_the_bytes_that_are_not_usual():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((500, 300)) < 0.01, rng.integers(1, 4, (500, 300)), 0.0)
+    X[:, 7] = rng.normal(size=500)
+    bins = bundle_features(bins_of(X))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_cells, "LEAST_BYTES", 1)
+        patch.setattr(row_cells, "BYTES_OF_CELL", 1)
+        patch.setattr(row_cells, "BLOCK_BYTES", 1_000)
+        cells = row_cells.find_row_cells(bins)
+    own = int(bins.place[7])
+    for row in range(500):
+        codes = bins.rows[row, : row_cells.count_bytes(bins)].tolist()
+        held = [HISTOGRAM_STRIDE * k + code for k, code in enumerate(codes) if code or k == own]
+        assert cells.sum[cells.begin[row] : cells.begin[row + 1]].tolist() == held
+    assert row_cells.find_row_cells(bins_of(X[:, :100])) is None
+
+
+def test_features_find_bundles_that_they_never_meet():
+    rng = np.random.default_rng(0)
+    rows_of = [np.sort(rng.choice(400, rng.integers(0, 60), replace=False)) for _ in range(900)]
+    begin = np.append(0, np.cumsum([len(rows) for rows in rows_of]))
+    unusual = UnusualRows(begin, np.concatenate(rows_of).astype(np.int32))
+    n_others = rng.integers(1, 90, 900)
+    bundle_of = place_features(unusual, n_others, 400, _jit.interpreted())
+    assert bundle_of.max() > 256  # more than there were words for
+    for bundle in range(bundle_of.max() + 1):
+        members = np.flatnonzero(bundle_of == bundle)
+        assert 0 < n_others[members].sum() <= 255
+        assert np.bincount(np.concatenate([rows_of[k] for k in members]).astype(int), minlength=1).max() <= 1
+        for k in members[:3]:  # every bundle before had no room, or met it, or the one of its neighbour was free
+            if k > 0 and bundle_of[k - 1] == bundle:
+                continue
+            for earlier in range(bundle):
+                others = [i for i in np.flatnonzero(bundle_of == earlier) if i < k]
+                is_full = n_others[others].sum() + n_others[k] > 255
+                assert is_full or any(np.intersect1d(rows_of[i], rows_of[k]).size for i in others)
 
 
 def test_rows_by_columns_and_flags_as_bits():

@@ -70,6 +70,7 @@ from spinney.model.fitted_boosting import (
 )
 from spinney.scale.plan import GrowingBytes
 from spinney.table.fixed_point import scale
+from spinney.table.row_cells import count_sums
 from spinney.table.schema import Schema, encode
 from spinney.table.sparse import Values, is_sparse
 from spinney.tree.boost import UNLIMITED, BoostParams, limit_workers
@@ -343,8 +344,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         )
         anew = self.candidates == "hessian"  # bins are drawn from all values, for each tree
         max_bins = None if self.max_bins is None or anew else int(self.max_bins)
-        bundles = not (anew or has_vectors)
-        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=bundles)
+        least = None if anew or has_vectors else params.min_samples_leaf
+        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, least=least)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
@@ -355,7 +356,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.loss,
             params,
             effort.kernels,
-            limit_workers(n_workers, self.n_jobs, len(rows.y), len(np.unique(bins.place)), n_trees),  # bytes are shared
+            limit_workers(n_workers, self.n_jobs, len(rows.y), math.ceil(count_sums(bins)), n_trees),
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,

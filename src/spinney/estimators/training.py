@@ -221,7 +221,7 @@ def bin_rows(
     *,
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
-    has_bundles: bool = True,
+    least: int | None = None,
 ) -> Bins:
     """Bin the rows to learn from, for rounds of boosting.
 
@@ -237,15 +237,17 @@ def bin_rows(
         The rows to learn from; None: all.
     n_workers : int
         Threads; the bins are the same for any number.
-    has_bundles : bool
-        Whether features may share a byte; where bins are made anew for each tree, they cannot.
+    least : int, optional
+        Features may share a byte, and those that cannot part so many rows for each branch are left out. None: neither,
+        as where bins are made anew for each tree.
     """
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     values = fix_weights(weight, n_rows).values
-    if has_bundles and table.stored is not None and table.shelf is None:  # a shelf keeps bins without bundles
-        return bundle_stored(table.take(keep), values, MAX_CODES if max_bins is None else max_bins, effort.kernels)
+    if least is not None and table.stored is not None and table.shelf is None:  # a shelf keeps bins without bundles
+        most = MAX_CODES if max_bins is None else max_bins
+        return bundle_stored(table.take(keep), values, most, effort.kernels, least)
     bins = bin_table(table, values, max_bins, effort.kernels, keep, n_workers)
-    return bundle_features(bins) if has_bundles else bins
+    return bins if least is None else bundle_features(bins, least)
 
 
 class BagRows(NamedTuple):

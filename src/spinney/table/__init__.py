@@ -21,6 +21,7 @@
 | `binning.py` | bins of codes in bytes: what boosting grows on |
 | `bundles.py` | features that share a byte |
 | `stored_bundles.py` | the same of a sparse table, written from the cells that are stored |
+| `row_cells.py` | the few bytes of a wide row that are not usual |
 | `fixed_point.py` | targets and weights as integers |
 | `row_sums.py` | float sums over rows, by blocks of the table |
 | `shared_columns.py` | columns read once for several models |

@@ -18,16 +18,16 @@ from spinney.table.coding import CACHE_LINE, midpoints, sort_rows
 from spinney.table.column_workers import open_workers, run_all
 from spinney.table.fixed_point import fix_weights
 from spinney.table.ingest import take_from_shelf
-from spinney.table.stored_codes import code_stored_columns
+from spinney.table.stored_codes import code_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from spinney.table.column_workers import Share
     from spinney.table.ingest import Table
-    from spinney.table.stored_codes import StoredCodes
+    from spinney.table.stored_codes import CodedCells
 
 
 SHELVED = "bins"  # what a shelf calls them
@@ -49,7 +49,7 @@ class Bins(NamedTuple):
     """A table in bytes: what boosting reads, and what the codes stand for."""
 
     rows: NDArray[np.uint8]  # (n_rows, stride); narrow features a byte each, then wide ones as little-endian uint16
-    place: NDArray[np.int64]  # (n_features,) byte offset of each feature in a row
+    place: NDArray[np.int64]  # (n_features,) byte offset of each feature in a row; -1: it was left out, with its codes
     is_wide: NDArray[np.bool_]  # (n_features,) more than 255 codes
     features: NDArray[np.int64]  # (FEATURE_ROWS, n_features), see `_types`; no monotone constraints
     edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
@@ -281,44 +281,55 @@ def cut_sorted_pieces(ordered: NDArray[Any], begin: NDArray[np.int64], max_bins:
 
 def bin_sparse_table(table: Table, weight: NDArray[np.int64], max_bins: int, kernels: Any) -> Bins:
     """The same of a sparse table, by its stored cells."""
-    columns = list(code_stored_columns(table, weight, max_bins, kernels))
-    return write_stored(columns, outline_stored(columns, table.schema.is_categorical), table.n_rows)
+    cells = code_cells(table, weight, max_bins, kernels)
+    return write_stored(cells, outline_stored(cells, table.schema.is_categorical), table.n_rows)
 
 
-def outline_stored(columns: Sequence[StoredCodes], is_categorical: NDArray[np.bool_]) -> Bins:
+def outline_stored(cells: CodedCells, is_categorical: NDArray[np.bool_]) -> Bins:
     """Bins of sparse columns without rows."""
-    cuts = [Cuts(column.low, column.high, column.has_missing) for column in columns]
-    place, is_wide, stride = lay_out([len(cut.low) for cut in cuts])
-    rows = np.zeros((0, stride), np.uint8)
-    return Bins(rows, place, is_wide, *describe(cuts, is_categorical), *no_bundles(len(cuts)))
+    n_codes = cells.n_codes
+    place, is_wide, stride = lay_out(n_codes)
+    features = np.zeros((FEATURE_ROWS, len(n_codes)), np.int64)
+    features[N_CODES] = n_codes
+    features[IS_CATEGORICAL] = is_categorical
+    features[OFFSET, 1:] = np.cumsum(n_codes)[:-1]
+    if cells.low is not cells.high:
+        features[IS_BINNED, np.repeat(np.arange(len(n_codes)), n_codes)[cells.low != cells.high]] = 1
+    rows, edges = np.zeros((0, stride), np.uint8), np.stack([cells.low, cells.high])
+    return Bins(rows, place, is_wide, features, edges, cells.has_missing, *no_bundles(len(n_codes)))
 
 
-def write_stored(columns: Sequence[StoredCodes], outline: Bins, n_rows: int) -> Bins:
-    """Bins of sparse columns, each with bytes of its own."""
-    rows = np.zeros((n_rows, outline.rows.shape[1]), np.uint8)
-    write_bytes(rows, [column.write for column, is_wide in zip(columns, outline.is_wide, strict=True) if not is_wide])
-    write_wide(rows, columns, outline)
+def write_stored(cells: CodedCells, outline: Bins, n_rows: int) -> Bins:
+    """Bins of sparse columns as they are laid out: all rows as what is not stored has them, then each cell."""
+    has_byte = ~outline.is_wide & (outline.place >= 0)
+    is_shared = outline.base >= 0
+    first = np.zeros(outline.rows.shape[1], np.uint8)
+    first[outline.place[has_byte & ~is_shared]] = cells.zero[has_byte & ~is_shared]
+    rows = np.empty((n_rows, len(first)), np.uint8)
+    rows[:] = first
+    for j in np.flatnonzero(is_shared & (cells.zero != outline.usual)).tolist():  # rows without a cell are unusual
+        is_stored = np.zeros(n_rows, np.bool_)
+        is_stored[cells.rows[cells.begin[j] : cells.begin[j + 1]]] = True
+        rows[~is_stored, outline.place[j]] = byte_codes(outline, j, cells.zero[j])
+    feature = cells.feature()
+    for lo in range(0, len(feature), CELLS_AT_ONCE):
+        some = slice(lo, lo + CELLS_AT_ONCE)
+        of, code, row = feature[some], cells.codes[some], cells.rows[some]
+        is_told = has_byte[of] & (~is_shared[of] | (code != outline.usual[of]))
+        of, code = of[is_told], code[is_told]
+        rows[row[is_told], outline.place[of]] = byte_codes(outline, of, code)
+    for j in np.flatnonzero(outline.is_wide & (outline.place >= 0)).tolist():
+        cells.column(j).write(rows.view("<u2")[:, outline.place[j] // 2])
     return outline._replace(rows=rows)
 
 
-def write_bytes(rows: NDArray[np.uint8], writers: Sequence[Callable[[NDArray[np.uint8]], object]]) -> None:
-    """Fill the first bytes of all rows, each by what writes it for every row; some together, as they stand in a row."""
-    at_once = max(CELLS_AT_ONCE // len(rows), COLUMNS_AT_ONCE)
-    for first in range(0, len(writers), at_once):
-        some = writers[first : first + at_once]
-        block = np.empty((len(some), len(rows)), np.uint8)
-        for out, write in zip(block, some, strict=True):
-            write(out)
-        rows[:, first : first + len(some)] = block.T
+def byte_codes(outline: Bins, j: Any, code: Any) -> Any:
+    """What bytes tell of the codes of narrow features; of those that share one, not for the usual code."""
+    base = outline.base[j]
+    return np.where(base < 0, code, base + code - 1 - (code > outline.usual[j])).astype(np.uint8)
 
 
-def write_wide(rows: NDArray[np.uint8], columns: Sequence[StoredCodes], outline: Bins) -> None:
-    """Write the codes of sparse columns that take two bytes."""
-    for j in np.flatnonzero(outline.is_wide).tolist():
-        columns[j].write(rows.view("<u2")[:, outline.place[j] // 2])
-
-
-def lay_out(n_codes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
+def lay_out(n_codes: Sequence[int] | NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
     """Byte offset of each feature in a row, whether it takes two bytes, and bytes per row.
 
     Rows are padded so that none straddles more cache lines than it must.

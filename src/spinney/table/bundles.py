@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import IS_CATEGORICAL, N_CODES, OFFSET
+from spinney._types import IS_BINNED, IS_CATEGORICAL, N_CODES, OFFSET
 from spinney.table.binning import MOST_NARROW, Bins, lay_out_bytes
 
 SAMPLE = 2048  # rows that tell which features may share a byte
@@ -55,19 +55,25 @@ class MetInRows:
         self.met[bundle] |= self.unusual[feature]
 
 
-def bundle_features(bins: Bins) -> Bins:
+def bundle_features(bins: Bins, least: int = 0) -> Bins:
     """The same codes with as few bytes a row as bundles make of them; `bins` as they are where there are none.
 
-    A feature with a missing value keeps its own byte, as do those of more than 255 codes.
+    A feature with a missing value keeps its own byte, as do those of more than 255 codes. least: rows that a branch
+    must have; features that cannot part so many are left out.
     """
     sample = bins.rows[:: sample_step(len(bins.rows))]
     usual = usual_codes(bins, sample)
-    candidates, in_sample = list_candidates(bins, usual, sample)
-    if not len(candidates):
-        return bins
-    met = MetInRows(unusual_rows(bins, candidates, usual))
-    bundles = find_bundles(bins, candidates, in_sample, met)
-    return write_bundles(bins, usual, bundles) if bundles else bins
+    rare = list_rare(bins, usual, sample, least)
+    n_others = count_unusual(bins, rare, usual)
+    is_out = np.zeros(bins.n_features, np.bool_)
+    is_out[rare] = cannot_part(n_others, bins.features[N_CODES, rare], len(bins.rows), least)
+    kept = leave_out(bins, is_out)
+    usual[is_out] = 0
+    bundles: list[list[int]] = []
+    candidates, in_sample = list_candidates(kept, usual, sample)
+    if len(candidates):
+        bundles = find_bundles(kept, candidates, in_sample, MetInRows(unusual_rows(kept, candidates, usual)))
+    return write_bundles(bins, kept, usual, bundles) if bundles or is_out.any() else bins
 
 
 def sample_step(n_rows: int) -> int:
@@ -81,18 +87,24 @@ def usual_codes(bins: Bins, sample: NDArray[np.uint8]) -> NDArray[np.int64]:
     Of two codes it is that of the number 0, however frequent: the column of a level that most rows have is the one
     column of its one-hot block that is mostly 1.
     """
-    usual = np.zeros(bins.n_features, np.int64)
-    can_share = ~bins.is_wide & ~bins.has_missing
-    edges = np.append(bins.edges[0], [np.nan, np.nan])  # a column may have no code
-    low, high = edges[bins.features[OFFSET]], edges[bins.features[OFFSET] + 1]
-    is_flag = (bins.features[N_CODES] == 2) & (bins.features[IS_CATEGORICAL] == 0) & ((low == 0.0) | (high == 0.0))
-    usual[can_share & is_flag] = np.where(low == 0.0, 1, 2)[can_share & is_flag]
+    usual, is_told = usual_flags(bins)
     columns = list_columns(sample)
-    for j in np.flatnonzero(can_share & ~is_flag):
+    for j in np.flatnonzero(~is_told & ~bins.is_wide & ~bins.has_missing):
         counts = np.bincount(columns[bins.place[j]])
         if counts.max() >= USUAL_SHARE * len(sample):
             usual[j] = np.argmax(counts)
     return usual
+
+
+def usual_flags(bins: Bins) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The usual code of features of two numbers one of which is 0, 0 for the others; and which these are."""
+    usual = np.zeros(bins.n_features, np.int64)
+    edges = np.append(bins.edges[0], [np.nan, np.nan])  # a column may have no code
+    low, high = edges[bins.features[OFFSET]], edges[bins.features[OFFSET] + 1]
+    is_number = ~bins.is_wide & ~bins.has_missing & (bins.features[IS_CATEGORICAL] == 0)
+    is_flag = is_number & (bins.features[N_CODES] == 2) & ((low == 0.0) | (high == 0.0))
+    usual[is_flag] = np.where(low == 0.0, 1, 2)[is_flag]
+    return usual, is_flag
 
 
 def list_candidates(
@@ -170,9 +182,12 @@ def rows_at_once(bins: Bins, n_bytes: int) -> int:
     return max(min(ROWS_AT_ONCE, n_bytes // bins.rows.shape[1]) // 64 * 64, 64)
 
 
-def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
-    """Bins whose features of a bundle share a byte, behind those that have one of their own."""
-    outline = lay_out_bundles(bins, usual, bundles)
+def write_bundles(bins: Bins, kept: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
+    """Bins whose features of a bundle share a byte, behind those that have one of their own.
+
+    kept: the bins without codes of features that are left out.
+    """
+    outline = lay_out_bundles(kept, usual, bundles)
     rows, n_at_once = np.zeros((len(bins.rows), outline.rows.shape[1]), np.uint8), rows_at_once(bins, 4 * BYTES_AT_ONCE)
     for lo in range(0, len(rows), n_at_once):
         bundle_rows(bins.rows[lo : lo + n_at_once], bins, outline, bundles, rows[lo : lo + n_at_once])
@@ -185,9 +200,9 @@ def lay_out_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int
     for members in bundles:
         n_others = bins.features[N_CODES, members] - 1
         base[members] = 1 + np.cumsum(n_others) - n_others
-    is_own = (base < 0) & ~bins.is_wide
+    is_own = (base < 0) & ~bins.is_wide & (bins.place >= 0)
     n_narrow = int(np.count_nonzero(is_own))
-    place = np.where(is_own, np.cumsum(is_own) - 1, 0)
+    place = np.where(is_own, np.cumsum(is_own) - 1, -1)
     for b, members in enumerate(bundles):
         place[members] = n_narrow + b
     place, stride = lay_out_bytes(place, bins.is_wide, n_narrow + len(bundles))
@@ -200,7 +215,7 @@ def bundle_rows(
 ) -> None:
     """Write rows of bins as rows of what `lay_out_bundles` has made of them; `new` is all 0."""
     old = list_columns(rows)
-    is_own = (outline.base < 0) & ~bins.is_wide
+    is_own = (outline.base < 0) & ~bins.is_wide & (outline.place >= 0)
     new[:, outline.place[is_own]] = old[bins.place[is_own]].T
     for extra in (0, 1):
         new[:, outline.place[bins.is_wide] + extra] = old[bins.place[bins.is_wide] + extra].T
@@ -213,6 +228,48 @@ def bundle_rows(
             else:
                 byte += list_codes(base, usual, n_codes)[old[bins.place[j]]]
         new[:, outline.place[members[0]]] = byte
+
+
+# --- Features that no branch is made by --------------------------------------------------------------------------
+
+
+def list_rare(bins: Bins, usual: NDArray[np.int64], sample: NDArray[np.uint8], least: int) -> NDArray[np.int64]:
+    """Numbers of which so few rows of a sample have another code than one that all rows may tell no more."""
+    may_be = np.flatnonzero((usual > 0) & (bins.features[IS_CATEGORICAL] == 0))
+    if least < 1 or not len(may_be):
+        return may_be[:0]
+    n_others = np.count_nonzero(sample[:, bins.place[may_be]] != usual[may_be], axis=0)
+    return may_be[cannot_part(n_others, bins.features[N_CODES, may_be], len(sample), least)]
+
+
+def count_unusual(bins: Bins, features: NDArray[np.int64], usual: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many rows have another code than the usual one, of each of some features."""
+    counts = np.zeros(len(features), np.int64)
+    n_at_once = rows_at_once(bins, BYTES_AT_ONCE)
+    for lo in range(0, len(bins.rows) if len(features) else 0, n_at_once):
+        block = bins.rows[lo : lo + n_at_once].take(bins.place[features], axis=1)
+        counts += np.count_nonzero(block != usual[features], axis=0)
+    return counts
+
+
+def cannot_part(n_others: NDArray[np.int64], n_codes: NDArray[np.int64], n_rows: int, least: int) -> NDArray[np.bool_]:
+    """Whether numbers have one code in all rows but fewer than `least`, which are on one side of any threshold.
+
+    No node has more of these rows, so no test of the feature has enough rows in both branches. n_others: rows of
+    another code than the usual one, which of two codes need not be the more frequent.
+    """
+    return (n_others < least) | ((n_codes == 2) & (n_rows - n_others < least))
+
+
+def leave_out(bins: Bins, is_out: NDArray[np.bool_]) -> Bins:
+    """The same bins, whose rows still have a byte of features that have neither codes nor a place any more."""
+    if not is_out.any():
+        return bins
+    features = bins.features.copy()
+    edges = bins.edges[:, ~np.repeat(is_out, features[N_CODES])]
+    features[N_CODES, is_out] = features[IS_BINNED, is_out] = 0
+    features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
+    return bins._replace(place=np.where(is_out, -1, bins.place), features=features, edges=edges)
 
 
 def list_codes(base: int, usual: int, n_codes: int) -> NDArray[np.uint8]:

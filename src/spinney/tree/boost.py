@@ -53,6 +53,7 @@ from spinney.kernels.common.structs import (
     PackedUnits,
 )
 from spinney.table.fixed_point import scale
+from spinney.table.row_cells import find_row_cells
 from spinney.tree.routed_rows import make_routed_rows
 from spinney.tree.row_shards import count_shards, deal_out, row_edges
 from spinney.tree.workspace import enlarge
@@ -78,6 +79,7 @@ KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
+MANY_FEATURES = 64  # of a tree, from which on a pass over the rows is little
 WORD = 64
 DIVISOR_BITS = 10  # of a mean weight where squared gradients are divided by weights that are not whole
 SLOT_FIELDS = ((16, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
@@ -191,6 +193,7 @@ class BoostMemory:
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.last_gain = 0.0
         self.reg_lambda = params.reg_lambda  # of the round
+        self.least_hessian = 0  # of a row of the tree, in units; a branch of n rows has n times that at least
         has_monotone = monotone is not None and bool(np.any(monotone != 0))
         self.varies = np.zeros(0, np.bool_)  # (n_features,) of the table: see `describe`
         self.limits: dict[str, Any] = {  # of `BoostSettings`: what is the same in all trees
@@ -212,6 +215,7 @@ class BoostMemory:
             "weight_shift": self.weight_shift,
             "weights_are_counts": weights.are_counts,
         }
+        self.most_summed = UNLIMITED  # cells of a row, where there are some
         self.describe(bins)
 
     def describe(self, bins: Bins) -> None:
@@ -223,7 +227,7 @@ class BoostMemory:
         is_bundled = bins.base >= 0
         n_narrow = int(np.max(bins.place[~bins.is_wide], initial=-1)) + 1
         histogram_size = n_narrow * HISTOGRAM_STRIDE
-        histogram_start = np.where(bins.is_wide, -1, bins.place * HISTOGRAM_STRIDE)
+        histogram_start = np.where(bins.is_wide | (bins.place < 0), -1, bins.place * HISTOGRAM_STRIDE)
         is_paired = is_bundled & (n_codes == 2) & ~np.bool_(self.keeps_all)
         histogram_start[is_paired] += bins.base[is_paired]
         if (is_spread := is_bundled & ~is_paired).any():  # their histograms are spread from that of the byte
@@ -255,7 +259,10 @@ class BoostMemory:
             weights=self.weights,
             starts=self.starts,
             interactions=self.interactions,
+            cell_begin=np.zeros(0, np.int64),
+            cell_sum=np.zeros(0, np.int32),
             n_words=bins.rows.shape[1] // 8,
+            n_moved=bins.rows.shape[1] // 8,
             n_narrow=n_narrow,
             histogram_size=histogram_size,
         )
@@ -269,14 +276,11 @@ class BoostMemory:
     def use_columns(self, given: NDArray[np.int64]) -> None:
         """Grow on these features from now on, int64, ascending.
 
-        Those that do not vary in the table are left out where no features are drawn: each took some 40 ns a node.
+        Those that do not vary in the table, or that its rows are without, are left out where no features are drawn:
+        each took some 40 ns a node. Where a node draws features, they are drawn too, and passed over.
         """
         table = self.table
-        place, is_wide = table.place[given], table.is_wide[given]
-        used_places = np.unique(place[~is_wide])
-        self.n_summed = max(len(np.unique(place)), 1)  # features that share a byte are summed as one
-        used = given[self.varies[given]] if self.params.max_features is None else given
-        used = used if len(used) > 0 else given
+        used = given if self.params.max_features is not None else given[self.varies[given] & (table.place[given] >= 0)]
         place, is_wide = table.place[used], table.is_wide[used]
         is_kept = (table.histogram_start[used] >= 0) & ~table.is_paired[used]
         is_bundled = table.base[used] >= 0
@@ -284,9 +288,11 @@ class BoostMemory:
         is_any = table.base >= 0  # the other codes of a bundle follow each other, from 1 on
         n_shared = np.zeros(table.n_narrow, np.int64)
         np.maximum.at(n_shared, table.place[is_any], table.base[is_any] + table.features[N_CODES, is_any] - 1)
+        n_bytes = len(np.unique(place[place >= 0]))  # features that share a byte are summed as one
+        self.n_summed = min(max(n_bytes, 1), self.most_summed)
         self.table = table._replace(
             used=used,
-            used_places=used_places,
+            used_places=np.unique(place[~is_wide & (place >= 0)]),
             kept_start=np.concatenate([table.histogram_start[used][is_kept], bundles * HISTOGRAM_STRIDE]),
             kept_size=np.concatenate([table.features[N_CODES, used][is_kept] + 1, n_shared[bundles]]),
             kept_place=np.concatenate([np.where(is_wide, place, -1)[is_kept], np.full(len(bundles), -1)]),
@@ -372,7 +378,7 @@ class BoostMemory:
             **self.limits,
             min_samples_leaf=min(min_leaf, UNLIMITED),
             min_weight_leaf=min_weight,
-            min_hessian=max(min_hessian, 1),
+            min_hessian=max(min_hessian, 1, int(min(min_leaf * self.least_hessian, SUM_LIMIT - 1.0))),
             most_hessian=most_hessian,
             n_try=n_used if params.max_features is None else min(params.max_features, n_used),
             share_rows=max(SHARE_CELLS // self.n_summed, 1),
@@ -443,7 +449,11 @@ class BoostGrowth(BoostMemory):
         self.n_places = np.full((n_threads, 1), NOT_LISTED)
         self.routed = [make_routed_rows(n, self.table.n_narrow) for n in self.n_places]
         n_bag = self.n_bag
-        words = np.empty(n_bag * self.table.n_words, np.uint64)
+        cells = None if params.candidates == "hessian" else find_row_cells(bins)
+        if cells is not None:
+            self.table = self.table._replace(cell_begin=cells.begin, cell_sum=cells.sum, n_moved=1)
+            self.most_summed = self.n_summed = -(-len(cells.sum) // n_rows)
+        words = np.empty(n_bag * self.table.n_moved, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
@@ -478,6 +488,14 @@ class BoostGrowth(BoostMemory):
         self.bins = bins
         codes = bins.rows.reshape(-1)
         self.source = ByteRows(codes, codes.view(np.uint64), sums, np.zeros(0, ROW))
+
+    def find_least_hessian(self) -> None:
+        """Find the least packed hessian of a row, where it is worth it: it tells that branches have too few rows.
+
+        Of thousands of words the best cuts by their sums are those of a few rows, each of which would be counted.
+        """
+        is_worth_it = len(self.table.used) >= MANY_FEATURES and not self.limits["weights_are_counts"]
+        self.least_hessian = int(self.source.sums.view("<i4")[::2].min()) if is_worth_it else 0
 
     def change_table(self, bins: Bins) -> None:
         """Take other codes of the same table, which may need a larger histogram or wider rows."""
@@ -515,6 +533,7 @@ class BoostGrowth(BoostMemory):
         node will likely be split, see `least_gain`.
         """
         self.begin(total, n_bag)
+        self.find_least_hessian()
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
 
         structs = self.structs()
@@ -573,7 +592,8 @@ class BoostGrowth(BoostMemory):
         """
         totals, self.edges = [0] * self.n_shards, row_edges(bag, self.starts, self.n_rows)
         edges = self.edges
-        starts, structs = self.starts.tolist(), (self.source, self.buffer, self.table.n_words)
+        n_words = 0 if len(self.table.cell_begin) else self.table.n_words  # codes stay where there are cells
+        starts, structs = self.starts.tolist(), (self.source, self.buffer, n_words)
 
         def work(shard: int) -> None:
             if pack is not None:

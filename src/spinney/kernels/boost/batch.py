@@ -186,6 +186,8 @@ def scan_batch(
     batch = frontier.batch
     is_root = frontier.state[PHASE] == SUMMED
     n_used = np.int64(len(table.used))
+    if n_used == 0:  # no feature can part the rows
+        return
     n_all = frontier.state[N_BATCH] * n_used
     begin = n_all * thread // settings.n_threads
     end = n_all * (thread + 1) // settings.n_threads

@@ -147,7 +147,7 @@ def open_child(
     frontier.upper[at] = nodes.upper[number]
     for w in range(table.interactions.shape[1]):
         frontier.allowed_sets[at, w] = frontier.allowed_sets[slot, w] & table.interactions[frontier.feature[slot], w]
-    inherit_spans(slot, at, frontier)
+    inherit_spans(slot, at, table, frontier)
     frontier.is_ready[at] = False
     frontier.is_open[at] = not frontier.is_last[slot] and may_split(at, nodes, frontier, settings)
     return frontier.is_open[at]

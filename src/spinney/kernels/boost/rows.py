@@ -15,7 +15,7 @@ from spinney._jit import inlined, kernel
 from spinney._types import BIN_CODE, HISTOGRAM_STRIDE
 
 from ..common.bits import lowest_bit
-from ..common.structs import ByteRows, Column, Range
+from ..common.structs import ByteRows, Column, Part, Range
 
 NONE, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 EIGHT = np.uint64(8)
@@ -169,6 +169,26 @@ def add_wide(
     return n_met
 
 
+@kernel
+def add_by_cells(
+    rows: ByteRows,
+    lo: int,
+    hi: int,
+    cell_begin: np.ndarray,  # (n_rows of the table + 1,)
+    cell_sum: np.ndarray,
+    histogram: np.ndarray,
+    first: int,
+) -> None:
+    """The same for all narrow features, by the cells of the rows."""
+    sums = rows.sums
+    start = np.uint64(first)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        v = sums[k]
+        row = number_of(k, rows.ids)
+        for c in range(np.uint64(cell_begin[row]), np.uint64(cell_begin[row + ONE])):
+            histogram[start + np.uint64(cell_sum[c])] += v
+
+
 # --- Counts -------------------------------------------------------------------------------------------------
 
 
@@ -260,9 +280,9 @@ def move_rows(
     lo: int,
     hi: int,
     to: ByteRows,
-    left: int,  # where branch 0 begins ...
-    right: int,  # ... and branch 1 ends, growing downwards
+    room: Part,  # where branch 0 begins, and branch 1 ends, growing downwards
     column: Column,  # of the test
+    n_moved: int,  # words of a row there: all, or the first ones
     goes_left: np.ndarray,  # uint8 by code
 ) -> int:
     """Move rows lo .. hi to their branches elsewhere; return where branch 0 ends.
@@ -276,19 +296,20 @@ def move_rows(
     to_words = to.words
     to_sums = to.sums
     to_ids = to.ids
-    n_words = np.uint64(column.n_words)
+    n_own = np.uint64(column.n_words)
+    n_words = np.uint64(n_moved)
     is_wide = column.is_wide
-    low = np.uint64(left)
-    high = np.uint64(right) - ONE
+    low = np.uint64(room.begin)
+    high = np.uint64(room.end) - ONE
     where = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
-        go = goes_left[read_code(codes, k * n_words * EIGHT + where, is_wide)] != 0
+        go = goes_left[read_code(codes, k * n_own * EIGHT + where, is_wide)] != 0
         q = low if go else high
         low += np.uint64(go)
         high -= ONE - np.uint64(go)
         row = np.int32(number_of(k, ids))
         packed = sums[k]
-        at = k * n_words
+        at = k * n_own
         dest = q * n_words
         if n_words & THREE == NONE:
             for w in range(NONE, n_words, FOUR):
@@ -311,6 +332,18 @@ def move_rows(
         to_ids[q] = row
         to_sums[q] = packed
     return np.int64(low)
+
+
+@kernel
+def lend_codes(source: ByteRows, column: Column, rows: ByteRows, lo: int, hi: int) -> None:
+    """Write the codes of a narrow column of the table to the first byte of rows lo .. hi, which have a word each."""
+    codes = source.codes
+    ids = rows.ids
+    to = rows.codes
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        to[k * EIGHT] = codes[np.uint64(ids[k]) * stride + place]
 
 
 @inlined

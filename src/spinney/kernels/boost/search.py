@@ -42,6 +42,7 @@ from ..common.structs import (
     BoostTable,
     Bounds,
     ByteRows,
+    Column,
     LeastHessians,
     Part,
     Range,
@@ -67,13 +68,13 @@ from .scan import (
     sort_bins,
     value_of,
 )
-from .shards import column_of, rows_of, runs_of
+from .shards import column_of, lend_all, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 APART_SLACK = 1.0 + 2.0**-30  # of what levels score apart: far more than gains are rounded by
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every code
-ONE, NONE = np.uint64(1), np.uint64(0)
+NONE, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 
 
 # --- Bins and counts of one feature -------------------------------------------------------------------------
@@ -138,7 +139,7 @@ def list_feature_bins(
 @inlined
 def count_bin_rows(
     node: int,
-    feature: int,
+    column: Column,
     n: int,
     table: BoostTable,
     rows: ByteRows,
@@ -153,10 +154,9 @@ def count_bin_rows(
     bins = scratch.bins
     row_counts = scratch.row_counts
     weight_counts = scratch.weight_counts
-    for code in range(table.features[N_CODES, feature] + 1):
+    for code in range(column.n_codes + 1):
         row_counts[code] = 0
         weight_counts[code] = 0
-    column = column_of(feature, table)
     for shard in range(len(nodes.begin)):
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
@@ -181,16 +181,14 @@ def count_bin_rows(
 @inlined
 def has_enough(
     node: int,
-    feature: int,
+    column: Column,
     cut: int,
     missing: int,  # branch of missing values; -1: there are none
     least: int,
-    table: BoostTable,
     rows: ByteRows,
     nodes: BoostNodes,
 ) -> bool:
     """Whether both branches of a threshold have so many rows of a node; mostly a few rows tell."""
-    column = column_of(feature, table)
     first = np.int64(missing != 0)
     last = cut
     is_rest = column.base >= 0 and column.usual <= cut  # the usual code is any that the byte does not tell
@@ -273,15 +271,14 @@ def least_by_rows(
     slot: int,
     feature: int,
     table: BoostTable,
-    rows: ByteRows,
-    nodes: BoostNodes,
     frontier: BoostFrontier,
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> LeastHessians:
-    """The hessians of branches from which on both have enough rows, for a number without missing values in the node."""
-    node = frontier.number[slot]
-    count_bin_rows(node, feature, np.int64(0), table, rows, nodes, scratch, settings)
+    """The hessians of branches from which on both have enough rows, for a number without missing values in the node.
+
+    Its rows have been counted.
+    """
     start = np.uint64(slot * table.histogram_size + table.histogram_start[feature])
     first = np.uint64(frontier.spans[slot, feature, 0])
     last = np.uint64(frontier.spans[slot, feature, 1])
@@ -335,6 +332,23 @@ def scan_listed(
 
 
 @inlined
+def is_rare(feature: int, at: int, total: int, table: BoostTable, frontier: BoostFrontier, limit: int) -> bool:
+    """Whether rows of a node have one code of a feature that shares its byte but for too few for a branch.
+
+    at: where its sums begin. Most words of a text are rare in a small node: one look at each is enough.
+    """
+    k = np.uint64(feature)
+    if table.base[k] < 0:
+        return False
+    first = np.uint64(at)
+    if table.is_paired[k]:
+        others = frontier.histogram[first]
+    else:
+        others = total - frontier.histogram[first + np.uint64(table.usual[k])]
+    return hessian_of(others) < limit
+
+
+@inlined
 def note_cut(f: int, found: BoostCut, scratch: BoostScratch) -> None:
     """Keep what was found about the f-th feature of the tree."""
     best = scratch.best
@@ -377,9 +391,11 @@ def scan_features(
         if not is_drawn:
             continue
         n_open -= 1
-        if f < part.begin or not is_allowed(feature, slot, table, frontier):
+        if f < part.begin or table.place[feature] < 0 or not is_allowed(feature, slot, table, frontier):
             continue
         at = slot * table.histogram_size + table.histogram_start[feature]
+        if is_rare(feature, at, total, table, frontier, settings.min_hessian):
+            continue
         if has_plain_histogram(feature, table, settings):
             if has_two_codes(feature, at, table, frontier):
                 left = frontier.histogram[at + 1]
@@ -426,14 +442,31 @@ def scan_uncounted(
 
 
 @inlined
+def larger(a: float, b: float) -> float:
+    """The larger of two, b where a is not a number."""
+    return a if a > b else b
+
+
+@inlined
 def best_feature(own: float, table: BoostTable, best: BestCuts, settings: BoostSettings) -> int:
     """The place in `table.used` of the feature of most gain; -1: none has enough. own: score of the node as a leaf."""
     f = np.int64(-1)
-    top = NO_GAIN
-    for k in range(np.uint64(len(table.used))):
-        if best.gain[k] > top:
-            top = best.gain[k]
-            f = np.int64(k)
+    gain = best.gain
+    n = np.uint64(len(table.used))
+    top, b, c, d = NO_GAIN, NO_GAIN, NO_GAIN, NO_GAIN  # one by one, each would wait for the one before
+    for k in range(NONE, n & ~THREE, FOUR):
+        top = larger(gain[k], top)
+        b = larger(gain[k + ONE], b)
+        c = larger(gain[k + TWO], c)
+        d = larger(gain[k + THREE], d)
+    for k in range(n & ~THREE, n):
+        top = larger(gain[k], top)
+    top = larger(larger(top, b), larger(c, d))
+    if top > NO_GAIN:
+        at = NONE
+        while gain[at] != top:
+            at += ONE
+        f = np.int64(at)
     if f >= 0:
         gain = top - own
         if gain <= GAIN_SLACK * abs(own) or (not settings.is_post and gain <= settings.gamma):
@@ -469,10 +502,17 @@ def has_many_codes(
 
 
 @inlined
+def score_as_leaf(slot: int, frontier: BoostFrontier, settings: BoostSettings) -> float:
+    """Score of the node of a slot as a leaf."""
+    total = frontier.packed[slot]
+    return score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
+
+
+@inlined
 def choose_feature(
     slot: int,
-    own: float,  # score of the node as a leaf
     table: BoostTable,
+    source: ByteRows,
     rows: ByteRows,
     nodes: BoostNodes,
     frontier: BoostFrontier,
@@ -486,6 +526,7 @@ def choose_feature(
     total = frontier.packed[slot]
     n_rows = nodes.n_rows[node]
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
+    own = score_as_leaf(slot, frontier, settings)
     n = np.int64(0)
     missing = np.int64(0)
     listed = np.int64(-1)  # place of the feature whose bins stand in the scratch
@@ -509,13 +550,15 @@ def choose_feature(
         counts_alone = needs_counts and not is_category and settings.min_weight_leaf == 0
         has_codes = counts_alone and has_many_codes(f, slot, table, frontier, best, settings)
         is_small = False
+        column = lend_all(feature, node, table, source, rows, nodes) if needs_counts else column_of(feature, table)
         if counts_alone and not (has_codes and is_likely_small(left, total, n_rows, settings)):
             # most winners are large enough: to see that, their branches alone are counted
             least_rows = settings.min_samples_leaf
-            needs_counts = not has_enough(node, feature, best.cut[f], best.missing[f], least_rows, table, rows, nodes)
+            needs_counts = not has_enough(node, column, best.cut[f], best.missing[f], least_rows, rows, nodes)
             is_small = needs_counts and not settings.weights_are_counts  # rows that stand for others may be enough
         if has_codes and needs_counts:
-            least = least_by_rows(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            count_bin_rows(node, column, np.int64(0), table, rows, nodes, scratch, settings)
+            least = least_by_rows(slot, feature, table, frontier, scratch, settings)
             if hessian_of(left) < least.left or hessian_of(total - left) < least.right:
                 note_cut(f, scan_again(slot, feature, least, table, frontier, scratch, settings), scratch)
             best.is_counted[f] = True
@@ -528,7 +571,7 @@ def choose_feature(
         if is_small and n <= 2 and missing == 0:  # there was one cut: a third of the counts on adult in one-hot columns
             best.gain[f] = NO_GAIN
             continue
-        n_counted, weight = count_bin_rows(node, feature, n, table, rows, nodes, scratch, settings)
+        n_counted, weight = count_bin_rows(node, column, n, table, rows, nodes, scratch, settings)
         whole = RowSums(total, n_counted, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
         found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
@@ -626,9 +669,8 @@ def choose_test(
 ) -> bool:
     """Note the best test of an open node, by the cuts in `scratch.best`, in its slot; whether one has enough gain."""
     rows = rows_of(frontier.number[slot], source, buffer, nodes)
-    total = frontier.packed[slot]
-    own = score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
-    f, n = choose_feature(slot, own, table, rows, nodes, frontier, scratch, settings)
+    own = score_as_leaf(slot, frontier, settings)
+    f, n = choose_feature(slot, table, source, rows, nodes, frontier, scratch, settings)
     if f < 0:
         return False
     keep_test(slot, f, n, own, table, frontier, scratch, settings)

@@ -18,8 +18,21 @@ import numpy as np
 from spinney._jit import inlined
 from spinney._types import HISTOGRAM_STRIDE, N_CODES, NARROW_CODES, SHARD_ROWS, THRESHOLD
 
-from ..common.structs import BoostFrontier, BoostNodes, BoostTable, ByteRows, Column, Range, Runs
-from .rows import WIDE, add_one, add_rows, add_some, encode, move_rows, own_byte, part_rows, read_code
+from ..common.structs import BoostFrontier, BoostNodes, BoostTable, ByteRows, Column, Part, Range, Runs
+from .rows import (
+    WIDE,
+    add_by_cells,
+    add_one,
+    add_rows,
+    add_some,
+    encode,
+    lend_codes,
+    move_rows,
+    number_of,
+    own_byte,
+    part_rows,
+    read_code,
+)
 
 ONE = np.uint64(1)
 SAMPLE = 128  # rows that tell which child is smaller before they are moved
@@ -63,21 +76,45 @@ def column_of(feature: int, table: BoostTable) -> Column:
     )
 
 
+@inlined
+def lend(
+    shard: int, feature: int, node: int, table: BoostTable, source: ByteRows, rows: ByteRows, nodes: BoostNodes
+) -> Column:
+    """Where the rows of a shard in a node have the codes of a feature, which are lent to them where codes stay."""
+    column = column_of(feature, table)
+    if nodes.side[node] == 0 or len(table.cell_begin) == 0:
+        return column
+    lend_codes(source, column, rows, nodes.begin[shard, node], nodes.end[shard, node])
+    none = np.int64(0)
+    return Column(table.n_moved, none, column.is_wide, column.base, column.usual, column.n_codes)
+
+
+@inlined
+def lend_all(feature: int, node: int, table: BoostTable, source: ByteRows, rows: ByteRows, nodes: BoostNodes) -> Column:
+    """The same for the rows of all shards."""
+    column = column_of(feature, table)
+    for shard in range(len(nodes.begin)):
+        column = lend(np.int64(shard), feature, node, table, source, rows, nodes)
+    return column
+
+
 # --- Histograms ---------------------------------------------------------------------------------------------
 
 
 @inlined
 def open_spans(slot: int, table: BoostTable, frontier: BoostFrontier) -> None:
     """Let the rows of a slot have any code."""
-    for feature in range(frontier.spans.shape[1]):
+    for f in range(len(table.used)):
+        feature = table.used[f]
         frontier.spans[slot, feature, 0] = 1
         frontier.spans[slot, feature, 1] = table.features[N_CODES, feature]
 
 
 @inlined
-def inherit_spans(slot: int, at: int, frontier: BoostFrontier) -> None:
+def inherit_spans(slot: int, at: int, table: BoostTable, frontier: BoostFrontier) -> None:
     """Let the rows of a child, in slot `at`, have the codes that those of its parent may have."""
-    for feature in range(frontier.spans.shape[1]):
+    for f in range(len(table.used)):
+        feature = table.used[f]
         frontier.spans[at, feature, 0] = frontier.spans[slot, feature, 0]
         frontier.spans[at, feature, 1] = frontier.spans[slot, feature, 1]
 
@@ -138,17 +175,24 @@ def subtract_histogram(slot: int, part: int, first: int, table: BoostTable, fron
 
 @inlined
 def spread_bundle(histogram: np.ndarray, first: int, packed: int, feature: int, table: BoostTable) -> None:
-    """Write the histogram of a feature that shares a byte from that of the byte; packed: sum of all rows."""
-    usual = table.usual[feature]
-    source = first + table.place[feature] * HISTOGRAM_STRIDE + table.base[feature]
-    at = first + table.histogram_start[feature]
+    """Write the histogram of a feature that shares a byte from that of the byte; packed: sum of all rows.
+
+    The codes below the usual one and those above are copied by loops of their own, of which LLVM makes vectors.
+    """
+    usual = np.uint64(table.usual[feature])
+    source = np.uint64(first + table.place[feature] * HISTOGRAM_STRIDE + table.base[feature])
+    at = np.uint64(first + table.histogram_start[feature])
     rest = packed
     histogram[at] = 0  # none is missing
-    for code in range(1, table.features[N_CODES, feature] + 1):
-        if code != usual:
-            histogram[at + code] = histogram[source]
-            rest -= histogram[source]
-            source += 1
+    for k in range(usual - ONE):
+        v = histogram[source + k]
+        histogram[at + ONE + k] = v
+        rest -= v
+    source += usual - ONE
+    for k in range(np.uint64(table.features[N_CODES, feature]) - usual):
+        v = histogram[source + k]
+        histogram[at + usual + ONE + k] = v
+        rest -= v
     histogram[at + usual] = rest
 
 
@@ -199,6 +243,7 @@ def guess_smaller(
     node = frontier.number[slot]
     column = column_of(frontier.feature[slot], table)
     rows = rows_of(node, source, buffer, nodes)
+    stays = len(table.cell_begin) > 0  # codes of the table alone
     n_left = np.int64(0)
     n_seen = np.int64(0)
     n_shards = len(nodes.begin)
@@ -206,8 +251,10 @@ def guess_smaller(
         runs = runs_of(shard, node, rows, nodes)
         step = max(runs.hi - runs.lo, 0) * n_shards // SAMPLE + 1
         for k in range(runs.lo, runs.hi, step):
-            at = np.uint64(k * column.n_words * 8 + column.place)
-            n_left += np.int64(goes_left[read_code(rows.codes, at, column.is_wide)])
+            row = number_of(np.uint64(k), rows.ids) if stays else np.uint64(k)
+            codes = source.codes if stays else rows.codes
+            at = row * np.uint64(column.n_words * 8) + np.uint64(column.place)
+            n_left += np.int64(goes_left[read_code(codes, at, column.is_wide)])
             n_seen += 1
     n_small = min(n_left, n_seen - n_left)
     return np.int64(2 * n_left > n_seen), nodes.n_rows[node] * n_small // max(n_seen, np.int64(1))
@@ -230,8 +277,8 @@ def move_shard(
     """Move the rows of a shard from an open node to its children."""
     node = frontier.number[slot]
     child = frontier.first_child[slot]
-    column = column_of(frontier.feature[slot], table)
     rows = rows_of(node, source, buffer, nodes)
+    column = lend(shard, frontier.feature[slot], node, table, source, rows, nodes)
     runs = runs_of(shard, node, rows, nodes)
     if nodes.side[node] == 0:
         first = table.starts[shard]
@@ -240,7 +287,7 @@ def move_shard(
         right = last
         for begin in range(runs.lo, runs.hi, runs.jump):
             end = min(begin + runs.size, runs.hi)
-            middle = move_rows(rows, begin, end, buffer, left, right, column, goes_left)
+            middle = move_rows(rows, begin, end, buffer, Part(left, right), column, table.n_moved, goes_left)
             right -= end - begin - (middle - left)
             left = middle
     else:
@@ -256,7 +303,9 @@ def move_shard(
 @inlined
 def sum_range(rows: ByteRows, lo: int, hi: int, table: BoostTable, histogram: np.ndarray, first: int) -> None:
     """Add rows lo .. hi to the histogram at `first`."""
-    if len(table.used_places) < table.n_narrow:
+    if len(table.cell_begin) > 0:
+        add_by_cells(rows, lo, hi, table.cell_begin, table.cell_sum, histogram, first)
+    elif len(table.used_places) < table.n_narrow:
         add_some(rows, lo, hi, table.n_words, table.used_places, histogram, first)
     else:
         add_rows(rows, lo, hi, table.n_words, table.n_narrow, histogram, first)

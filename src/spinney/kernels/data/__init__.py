@@ -5,6 +5,7 @@
                ByteTable, mass of its codes ──► fill_bins ──► recode ──► ByteTable of fewer bins
     sorted_pieces    a column that threads have sorted in pieces ──► cut_pieces ──► its bins, as by cut
     whole_numbers    columns of whole numbers ──► read_rows, read_columns, rank_numbers ──► their codes, without sorting
+    bundles    rows in which features are unusual ──► find_bundles ──► which of them may share a byte
     alike_rows    codes and targets ──► number_alike ──► which rows are alike; sum_alike adds up over all of them
     draws      (seed, tree) ──► how often each row is in the bag of that tree; DrawStrata, DrawGuide and PoissonRates
                say what is drawn from, and with which chances
