@@ -44,6 +44,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.row_sums import SUM_BLOCK
 from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units
+from spinney.tree.followers import Followers
 from spinney.tree.forest import Forest
 from spinney.tree.predict import add_votes
 
@@ -298,6 +299,7 @@ class Boosting(BoostedTrees):
             size = bag_size(params.subsample, n_rows)
             self.sampling = GradientSampling(n_rows, size, key, params.learning_rate)
         self.team = Team(n_workers)
+        self.followers = Followers(self.team) if n_workers > 1 else None
         self.round_bags = None if self.bags is None else BoostingBags(self.bags, self.team)
         table = bins if self.exact is None else self.narrow(np.ones(n_rows))
         self.constraints = constraints or Constraints()
@@ -332,6 +334,7 @@ class Boosting(BoostedTrees):
             self.team.run,
             self.constraints.monotone,
             self.constraints.interactions,
+            self.followers,
         )
 
     def make_sides(self) -> list[Boosting]:
@@ -346,7 +349,8 @@ class Boosting(BoostedTrees):
     def make_side(self) -> Boosting:
         """The model as one thread sees it: the same rows, scores and draws, other memory for trees and derivatives."""
         side = copy.copy(self)
-        side.team, side.store = Team(1), TreeStore(self.loss.n_raw, self.store.n_levels, self.store.legend)
+        side.team, side.followers = Team(1), None
+        side.store = TreeStore(self.loss.n_raw, self.store.n_levels, self.store.legend)
         side.growth = side.make_growth(self.growth.bins, self.params)
         side.gradients = self.gradients._replace(g=np.empty_like(self.gradients.g), h=np.empty_like(self.gradients.h))
         side.choosing = side.gradients._replace(h=self.choosing.h) if self.is_flat else side.gradients
@@ -357,6 +361,8 @@ class Boosting(BoostedTrees):
     def close(self) -> None:
         """End the threads."""
         self.team.close()
+        if self.followers is not None:
+            self.followers.close()
 
     # --- rows ---
 

@@ -1,8 +1,8 @@
 """A batch of open nodes whose children threads make ready side by side, in two steps with a wait between them.
 
-    MOVE_BATCH   the rows of all nodes, laid end to end, are dealt out: a thread moves its shards of a node to the
+    move_part    the rows of all nodes, laid end to end, are dealt out: a thread moves its shards of a node to the
                  children, and sums those of the smaller child; nodes are as long as they cost
-    SCAN_BATCH   the features of all nodes are dealt out: a thread adds up what was summed of a feature, subtracts it
+    scan_part    the features of all nodes are dealt out: a thread adds up what was summed of a feature, subtracts it
                  for the other child, and finds the best cut of the feature in both
 
          node 0                     node 1        node 2  node 3
@@ -11,13 +11,19 @@
 
 The first thread of a node sums in the slot of the child, others in memory of their own. The root is a batch of one
 whose rows stay. The driver lays the batch out, and chooses the tests at the end.
+
+Threads stay in SERVE while a tree grows, and wait for batches there. The driver wakes the first, each wakes two others,
+and each is done when these are:
+
+    driver ──begin[0]──► 0 ──begin[1]──► 1 ──begin[3], begin[4]──► 3, 4 ──end[3], end[4]──► 1 ──end[1]──► 0 ──end[0]──►
+                           ──begin[2]──► 2 ──begin[5], ...
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined
+from spinney._jit import door, inlined, open_lock, take_lock
 from spinney._types import HISTOGRAM_STRIDE, N_BATCH, N_CODES, PHASE, SUMMED
 
 from ..common.structs import (
@@ -29,6 +35,7 @@ from ..common.structs import (
     BoostTable,
     ByteRows,
     Part,
+    ThreadLocks,
 )
 from .category_chance import asks_for_luck, squares_of_shard, worth_of_luck
 from .search import scan_features
@@ -41,6 +48,61 @@ from .shards import (
     subtract_sums,
     sum_shard,
 )
+
+POLL = 50_000  # microseconds until a thread that waits looks whether the work is over: another may have failed
+
+
+# --- Meeting ------------------------------------------------------------------------------------------------
+
+
+@inlined
+def wait_for(lock: int, locks: ThreadLocks) -> bool:
+    """Wait until another thread opens a lock; False if the work is over first, which no thread ends so but by failing."""
+    while take_lock(locks.take, lock, np.int64(POLL)) == 0:
+        if locks.is_over[0] != 0:
+            return False
+    return True
+
+
+@inlined
+def wake_others(thread: int, locks: ThreadLocks) -> None:
+    """Let the threads go on that a thread wakes."""
+    for other in range(2 * thread + 1, min(2 * thread + 3, len(locks.begin))):
+        open_lock(locks.open, locks.begin[other])
+
+
+@inlined
+def wait_for_others(thread: int, locks: ThreadLocks) -> bool:
+    """Wait until those are done, and all that they have woken; False if the work is over first."""
+    for other in range(2 * thread + 1, min(2 * thread + 3, len(locks.end))):
+        if not wait_for(locks.end[other], locks):
+            return False
+    return True
+
+
+@inlined
+def meet(thread: int, locks: ThreadLocks) -> bool:
+    """Wait until all threads have come here; False if the work is over first."""
+    if not wait_for_others(thread, locks):
+        return False
+    if thread > 0:
+        open_lock(locks.open, locks.end[thread])
+        if not wait_for(locks.begin[thread], locks):
+            return False
+    wake_others(thread, locks)
+    return True
+
+
+@inlined
+def have_served(locks: ThreadLocks) -> bool:
+    """Let the threads that wait make a batch ready; False if there are none, or one has failed."""
+    if len(locks.begin) == 0:
+        return False
+    open_lock(locks.open, locks.begin[0])
+    return wait_for(locks.end[0], locks)
+
+
+# --- The parts of a batch -----------------------------------------------------------------------------------
 
 
 @inlined
@@ -69,8 +131,8 @@ def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSetti
     return Part(min(max(begin, np.int64(0)), n_shards), min(max(end, np.int64(0)), n_shards))
 
 
-@door
-def move_batch(
+@inlined
+def move_part(
     thread: int,
     table: BoostTable,
     source: ByteRows,
@@ -171,8 +233,8 @@ def take_cuts(row: int, n_used: int, cuts: BestCuts, best: BestCuts) -> None:
         best.is_counted[f] = False
 
 
-@door
-def scan_batch(
+@inlined
+def scan_part(
     thread: int,
     table: BoostTable,
     source: ByteRows,
@@ -208,3 +270,36 @@ def scan_batch(
                 rows = rows_of(frontier.number[at], source, buffer, nodes)
                 scan_features(at, part, table, rows, nodes, frontier, scratch, settings)
                 keep_cuts(2 * k + b, part, scratch.best, batch.cuts)
+
+
+@door
+def serve(
+    follower: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Make batches ready together with other threads until the tree is grown; alone, one batch.
+
+    Threads that could not be started have parts too: a follower does every so many-th, from its number on.
+    """
+    locks = frontier.batch.locks
+    n_followers = max(np.int64(len(locks.begin)), np.int64(1))
+    is_alone = len(locks.begin) == 0
+    while is_alone or wait_for(locks.begin[follower], locks):
+        wake_others(follower, locks)
+        if locks.is_over[0] != 0:
+            return
+        for part in range(follower, settings.n_threads, n_followers):
+            move_part(part, table, source, buffer, nodes, frontier, scratch, settings)
+        if not meet(follower, locks):
+            return
+        for part in range(follower, settings.n_threads, n_followers):
+            scan_part(part, table, source, buffer, nodes, frontier, scratch, settings)
+        if is_alone or not wait_for_others(follower, locks):
+            return
+        open_lock(locks.open, locks.end[follower])

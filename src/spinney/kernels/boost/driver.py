@@ -47,7 +47,7 @@ from ..common.node_layout import pack_test
 from ..common.queue import drop_last, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
-from .batch import take_cuts
+from .batch import have_served, take_cuts
 from .scan import hessian_of, value_of
 from .search import choose_test, scan_node
 from .shards import (
@@ -426,7 +426,7 @@ def grow(
     settings: BoostSettings,
     control: np.ndarray,
 ) -> int:
-    """Grow until the tree is done, room is needed, or there is work for many threads; then call again.
+    """Grow until the tree is done, room is needed, or there is work for many threads and none waits; then call again.
 
     Before the first call node 0 has its rows, the current slot is its own, and `state[PHASE]` is ROOT. What takes most
     of the structs is inlined, and called in one place: a call would pass on some 700 words.
@@ -436,13 +436,14 @@ def grow(
     while control[CONTROL_STOP] == 0:
         if state[PHASE] == PICK:
             why = pick_node(table, source, buffer, nodes, frontier, scratch, settings)
-            if why != GO_ON:
+            if why != GO_ON and not (why == NEEDS_THREADS and have_served(batch.locks)):
                 return why
         elif state[PHASE] == ROOT:
             open_root(table, nodes, frontier, settings)
             if settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
                 state[PHASE] = SUMMED
-                return NEEDS_THREADS
+                if not have_served(batch.locks):
+                    return NEEDS_THREADS
         is_root = state[PHASE] == ROOT or state[PHASE] == SUMMED
         is_scanned = state[PHASE] == CHILDREN or state[PHASE] == SUMMED
         for k in range(state[N_BATCH] if is_scanned else 1):
