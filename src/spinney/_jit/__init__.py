@@ -25,7 +25,7 @@ from spinney._jit import cache_dir, choice, store, twin
 from spinney._jit.cache_dir import cache_directory
 from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, SMALL_SECONDS, compiled, kernels, load_compiled
 from spinney._jit.decorators import door, fixed, inlined, kernel
-from spinney._jit.locks import free_lock, lock_calls, make_lock, open_lock, take_lock
+from spinney._jit.locks import LockCalls, free_lock, lock_calls, make_lock, open_lock, take_lock
 from spinney._jit.process import COMPILE_SECONDS
 from spinney._jit.ready import is_compiled
 from spinney._jit.same_types import SameDoors, SameTypes
@@ -37,6 +37,7 @@ __all__ = [
     "LOAD_SECONDS",
     "SMALL_SECONDS",
     "Kernels",
+    "LockCalls",
     "SameDoors",
     "SameTypes",
     "cache_dir",

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined, open_lock, take_lock
-from spinney._types import HISTOGRAM_STRIDE, N_BATCH, N_CODES, PHASE, SUMMED
+from spinney._types import HISTOGRAM_STRIDE, N_BATCH, N_CODES, N_PARTS, PHASE, SUMMED
 
 from ..common.structs import (
     BestCuts,
@@ -65,31 +65,31 @@ def wait_for(lock: int, locks: ThreadLocks) -> bool:
 
 
 @inlined
-def wake_others(thread: int, locks: ThreadLocks) -> None:
-    """Let the threads go on that a thread wakes."""
-    for other in range(2 * thread + 1, min(2 * thread + 3, len(locks.begin))):
+def wake_others(thread: int, n_awake: int, locks: ThreadLocks) -> None:
+    """Let the threads go on that a thread wakes, of the first `n_awake`."""
+    for other in range(2 * thread + 1, min(2 * thread + 3, n_awake)):
         open_lock(locks.open, locks.begin[other])
 
 
 @inlined
-def wait_for_others(thread: int, locks: ThreadLocks) -> bool:
+def wait_for_others(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
     """Wait until those are done, and all that they have woken; False if the work is over first."""
-    for other in range(2 * thread + 1, min(2 * thread + 3, len(locks.end))):
+    for other in range(2 * thread + 1, min(2 * thread + 3, n_awake)):
         if not wait_for(locks.end[other], locks):
             return False
     return True
 
 
 @inlined
-def meet(thread: int, locks: ThreadLocks) -> bool:
-    """Wait until all threads have come here; False if the work is over first."""
-    if not wait_for_others(thread, locks):
+def meet(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
+    """Wait until all threads of a batch have come here; False if the work is over first."""
+    if not wait_for_others(thread, n_awake, locks):
         return False
     if thread > 0:
         open_lock(locks.open, locks.end[thread])
         if not wait_for(locks.begin[thread], locks):
             return False
-    wake_others(thread, locks)
+    wake_others(thread, n_awake, locks)
     return True
 
 
@@ -117,7 +117,7 @@ def slot_of(k: int, b: int, frontier: BoostFrontier) -> int:
 @inlined
 def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSettings) -> Part:
     """The shards of the k-th node that are a thread's."""
-    n = np.int64(settings.n_threads)
+    n = frontier.state[N_PARTS]
     n_shards = np.int64(settings.n_shards)
     start = frontier.batch.begin[k]
     length = frontier.batch.begin[k + 1] - start
@@ -176,7 +176,7 @@ def add_summed(k: int, start: int, n: int, table: BoostTable, frontier: BoostFro
     histogram = frontier.histogram
     others = frontier.shard_histogram
     to = np.uint64(slot_of(k, frontier.batch.small[k], frontier) * table.histogram_size + start)
-    for thread in range(1, settings.n_threads):
+    for thread in range(1, frontier.state[N_PARTS]):
         part = shards_of(np.int64(thread), k, frontier, settings)
         if part.begin > 0 and part.end > part.begin:
             source = np.uint64((thread - 1) * table.histogram_size + start)
@@ -249,8 +249,9 @@ def scan_part(
     is_root = frontier.state[PHASE] == SUMMED
     n_used = np.int64(len(table.used))
     n_all = frontier.state[N_BATCH] * n_used
-    begin = n_all * thread // settings.n_threads
-    end = n_all * (thread + 1) // settings.n_threads
+    n_parts = frontier.state[N_PARTS]
+    begin = n_all * thread // n_parts
+    end = n_all * (thread + 1) // n_parts
     for k in range(begin // n_used, -(-end // n_used)):
         if batch.small[k] < 0:
             continue
@@ -285,21 +286,25 @@ def serve(
 ) -> None:
     """Make batches ready together with other threads until the tree is grown; alone, one batch.
 
-    Threads that could not be started have parts too: a follower does every so many-th, from its number on.
+    A batch has so many parts as it is worth, and wakes no more threads. Threads that could not be started have parts
+    too: a follower does every so many-th, from its number on.
     """
     locks = frontier.batch.locks
-    n_followers = max(np.int64(len(locks.begin)), np.int64(1))
-    is_alone = len(locks.begin) == 0
+    n_followers = np.int64(len(locks.begin))
+    is_alone = n_followers == 0
     while is_alone or wait_for(locks.begin[follower], locks):
-        wake_others(follower, locks)
         if locks.is_over[0] != 0:
+            wake_others(follower, n_followers, locks)
             return
-        for part in range(follower, settings.n_threads, n_followers):
+        n_parts = frontier.state[N_PARTS]
+        n_awake = min(n_parts, max(n_followers, np.int64(1)))
+        wake_others(follower, n_awake, locks)
+        for part in range(follower, n_parts, n_awake):
             move_part(part, table, source, buffer, nodes, frontier, scratch, settings)
-        if not meet(follower, locks):
+        if not meet(follower, n_awake, locks):
             return
-        for part in range(follower, settings.n_threads, n_followers):
+        for part in range(follower, n_parts, n_awake):
             scan_part(part, table, source, buffer, nodes, frontier, scratch, settings)
-        if is_alone or not wait_for_others(follower, locks):
+        if is_alone or not wait_for_others(follower, n_awake, locks):
             return
         open_lock(locks.open, locks.end[follower])

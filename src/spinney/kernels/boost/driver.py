@@ -28,6 +28,7 @@ from spinney._types import (
     N_FREE,
     N_LEAVES,
     N_NODES,
+    N_PARTS,
     N_QUEUED,
     N_SPLITS,
     N_UNREADY,
@@ -280,6 +281,13 @@ def lay_out(
 
 
 @inlined
+def count_parts(frontier: BoostFrontier, settings: BoostSettings) -> int:
+    """Threads that a batch is worth waking; from there on each would have less to do than waking it costs."""
+    n = frontier.batch.begin[frontier.state[N_BATCH]] // settings.piece_rows
+    return min(max(n, np.int64(1)), np.int64(settings.n_threads))
+
+
+@inlined
 def close_small(slot: int, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> None:
     """Close the children of a node of a batch that turn out to have too few rows to be split."""
     count_children(slot, nodes, frontier)
@@ -407,6 +415,7 @@ def pick_node(
                 for k in range(n_batch):
                     lay_out(k, table, source, buffer, nodes, frontier, scratch, settings)
                 state[N_BATCH] = n_batch
+                state[N_PARTS] = count_parts(frontier, settings)
                 state[PHASE] = CHILDREN
                 if n_batch > 1:
                     state[HAS_GUESSED] = 1
@@ -442,6 +451,7 @@ def grow(
             open_root(table, nodes, frontier, settings)
             if settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
                 state[PHASE] = SUMMED
+                state[N_PARTS] = count_parts(frontier, settings)
                 if not have_served(batch.locks):
                     return NEEDS_THREADS
         is_root = state[PHASE] == ROOT or state[PHASE] == SUMMED
