@@ -28,7 +28,9 @@ class Times:
 
     def __init__(self) -> None:
         self.names = np.zeros(MOST_THREADS, np.int64)  # of the threads under way
-        self.ahead = np.zeros(MOST_THREADS, np.int64)  # nanoseconds by which a thread's virtual time is ahead of its CPU's
+        self.ahead = np.zeros(
+            MOST_THREADS, np.int64
+        )  # nanoseconds by which a thread's virtual time is ahead of its CPU's
         self.locks = np.zeros((PLACES, 2), np.int64)  # of each lock: itself, and when it was opened
         self.now = np.zeros((MOST_THREADS, 8), np.int64)  # room for a clock, by thread
         self.cost = np.zeros(1, np.int64)  # nanoseconds that it takes to note a time
@@ -44,15 +46,14 @@ class Times:
         return float(self.ahead[slot] + time.thread_time_ns()) * 1e-9
 
 
-def wrap(times: Times, take_at: int, open_at: int) -> tuple[Any, Any]:
+def wrap(times: Times, take_at: int, open_at: int) -> tuple[Any, Any]:  # noqa: C901  small functions, all compiled
     """The functions for locks at these addresses, wrapped, as compiled callbacks."""
-    import numba
     from numba import carray, cfunc, njit, types
     from numba.extending import intrinsic
 
     @intrinsic
     def as_pointer(_context: Any, address: Any) -> Any:
-        def lower(_: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def lower(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             from llvmlite import ir
 
             return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
@@ -117,7 +118,9 @@ def wrap(times: Times, take_at: int, open_at: int) -> tuple[Any, Any]:
         slot = slot_of_thread()
         if slot >= 0:
             ahead = carray(as_pointer(np.int64(ahead_at)), (MOST_THREADS,), np.int64)
-            carray(as_pointer(np.int64(locks_at)), (PLACES, 2), np.int64)[place_of(lock), 1] = cpu_time(slot) + ahead[slot]
+            carray(as_pointer(np.int64(locks_at)), (PLACES, 2), np.int64)[place_of(lock), 1] = (
+                cpu_time(slot) + ahead[slot]
+            )
             ahead[slot] -= cost()
         release(as_pointer(lock))
 

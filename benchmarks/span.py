@@ -4,7 +4,8 @@ Two threads of one core disturb each other, and a machine has as many cores as i
 fit scales. So all threads are pinned to one processor, where none runs beside another, and CPU time is taken of each
 part they do. *Work* is the CPU time of all threads. *Span* is the longest chain: the calling thread's own time, and, of
 each piece of work that threads share, the part that takes longest (parts that are taken one after the other are dealt
-to the thread that is free first). The work of one thread over the span of many is the speed-up that processors could
+to the thread that is free first; threads that wait for each other within kernels go on when who they wait for has come,
+see `lock_meter`). The work of one thread over the span of many is the speed-up that processors could
 give; their work over that of one is what the sharing itself costs. That processors share memory is not in it.
 
 The parts of a fit are told by who shares them, in the note of a row; "alone" is the calling thread.
@@ -105,7 +106,7 @@ def find_caller() -> str:
 
 
 @contextmanager
-def metered() -> Iterator[tuple[Meter, Counter[str]]]:
+def metered() -> Iterator[tuple[Meter, Counter[str]]]:  # noqa: PLR0915  a function for each way to share
     """Take the time of every part that threads share; the spans by who shares."""
     from spinney import _threads
 

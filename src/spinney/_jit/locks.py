@@ -56,39 +56,41 @@ def free_lock(lock: int) -> None:
 
 def take_lock(call: int, lock: int, microseconds: int) -> int:
     """Wait until a lock is open, for so long at most, and take it; 0 if it was not open in time."""
-    return int(TAKE(call)(lock, microseconds, 0))
+    return int(TAKE(int(call))(int(lock), int(microseconds), 0))
 
 
 def open_lock(call: int, lock: int) -> None:
     """Open a lock: one thread that waits for it goes on."""
-    OPEN(call)(lock)
+    OPEN(int(call))(int(lock))
 
 
 @functools.cache
 def teach_numba() -> None:
     """Let compiled kernels call `take_lock` and `open_lock`, which are calls of the functions there."""
-    from llvmlite import ir
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import types
     from numba.extending import lower_builtin, type_callable
 
     word, number, pointer = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
-    @type_callable(take_lock)
-    def type_take(_context: Any) -> Any:
-        return lambda call, lock, microseconds: types.int64
-
-    @type_callable(open_lock)
-    def type_open(_context: Any) -> Any:
-        return lambda call, lock: types.none
-
-    @lower_builtin(take_lock, types.Integer, types.Integer, types.Integer)
     def lower_take(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(number, [pointer, word, number]).as_pointer()
         given = [builder.inttoptr(args[1], pointer), args[2], ir.Constant(number, 0)]
         return builder.sext(builder.call(builder.inttoptr(args[0], kind), given), word)
 
-    @lower_builtin(open_lock, types.Integer, types.Integer)
     def lower_open(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [pointer]).as_pointer()
         builder.call(builder.inttoptr(args[0], kind), [builder.inttoptr(args[1], pointer)])
         return context.get_dummy_value()
+
+    def type_take(call: Any, lock: Any, microseconds: Any) -> Any:  # noqa: ARG001  Numba knows them by their names
+        return types.int64
+
+    def type_open(call: Any, lock: Any) -> Any:  # noqa: ARG001
+        return types.none
+
+    number_of: Any = types.Integer
+    type_callable(take_lock)(lambda _context: type_take)
+    type_callable(open_lock)(lambda _context: type_open)
+    lower_builtin(take_lock, number_of, number_of, number_of)(lower_take)
+    lower_builtin(open_lock, number_of, number_of)(lower_open)

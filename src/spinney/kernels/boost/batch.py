@@ -57,7 +57,7 @@ POLL = 50_000  # microseconds until a thread that waits looks whether the work i
 
 @inlined
 def wait_for(lock: int, locks: ThreadLocks) -> bool:
-    """Wait until another thread opens a lock; False if the work is over first, which no thread ends so but by failing."""
+    """Wait until another thread opens a lock; False if the work is over first, as it is where a thread has failed."""
     while take_lock(locks.take, lock, np.int64(POLL)) == 0:
         if locks.is_over[0] != 0:
             return False
