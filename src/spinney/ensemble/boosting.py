@@ -299,7 +299,7 @@ class Boosting(BoostedTrees):
             size = bag_size(params.subsample, n_rows)
             self.sampling = GradientSampling(n_rows, size, key, params.learning_rate)
         self.team = Team(n_workers)
-        self.followers = Followers(self.team) if n_workers > 1 else None
+        self.followers = Followers(self.team)
         self.round_bags = None if self.bags is None else BoostingBags(self.bags, self.team)
         table = bins if self.exact is None else self.narrow(np.ones(n_rows))
         self.constraints = constraints or Constraints()
@@ -325,16 +325,9 @@ class Boosting(BoostedTrees):
 
     def make_growth(self, bins: Bins, params: BoostParams) -> BoostGrowth:
         """Memory that trees are grown with."""
+        team = self.team
         return BoostGrowth(
-            bins,
-            params,
-            self.weights,
-            self.kernels,
-            self.team.n_workers,
-            self.team.run,
-            self.constraints.monotone,
-            self.constraints.interactions,
-            self.followers,
+            bins, params, self.weights, self.kernels, team.n_workers, team.run, *self.constraints, self.followers
         )
 
     def make_sides(self) -> list[Boosting]:
@@ -349,8 +342,7 @@ class Boosting(BoostedTrees):
     def make_side(self) -> Boosting:
         """The model as one thread sees it: the same rows, scores and draws, other memory for trees and derivatives."""
         side = copy.copy(self)
-        side.team, side.followers = Team(1), None
-        side.store = TreeStore(self.loss.n_raw, self.store.n_levels, self.store.legend)
+        side.team, side.store = Team(1), TreeStore(self.loss.n_raw, self.store.n_levels, self.store.legend)
         side.growth = side.make_growth(self.growth.bins, self.params)
         side.gradients = self.gradients._replace(g=np.empty_like(self.gradients.g), h=np.empty_like(self.gradients.h))
         side.choosing = side.gradients._replace(h=self.choosing.h) if self.is_flat else side.gradients
@@ -361,8 +353,7 @@ class Boosting(BoostedTrees):
     def close(self) -> None:
         """End the threads."""
         self.team.close()
-        if self.followers is not None:
-            self.followers.close()
+        self.followers.close()
 
     # --- rows ---
 

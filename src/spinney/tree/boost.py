@@ -429,7 +429,7 @@ class BoostGrowth(BoostMemory):
         self.close_tree = SameTypes(kernels.boost.leaf_values.close_tree)
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
-        self.run, self.followers = run, followers
+        self.run, self.followers = run, followers if n_threads > 1 else None
         self.edges = [0, n_rows]  # of the ranges of rows that hold those of each shard in the bag: see `gather`
         self.target = np.zeros(0, np.int64)  # the leaf of each node, once the tree has been pruned
         self.leaf = np.zeros(n_rows, np.int32)
@@ -515,10 +515,9 @@ class BoostGrowth(BoostMemory):
                 self.make_room()
             elif why != NEEDS_THREADS:
                 raise KeyboardInterrupt
-            elif self.followers is not None and not leads:
-                leads = True
-            else:  # none of them could be started
+            else:  # nobody waits for the first batch of a small root, nor any where no thread could be started
                 self.serve(None, 0, *self.structs(), self.scratch[0], settings)
+                leads = self.followers is not None
         n_splits = int(self.state[N_SPLITS])
         self.last_gain = float(self.nodes.gain[self.nodes.split_order[max(n_splits - 1, 0)]])
         if self.state[HAS_GUESSED]:  # rows of a node that was made ready in vain have changed places among themselves
