@@ -7,9 +7,11 @@ that kernels call for locks (`spinney._jit.locks`) are wrapped in compiled ones 
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
 import time
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,14 +135,23 @@ def wrap(times: Times, take_at: int, open_at: int) -> tuple[Any, Any]:  # noqa: 
     return take_lock, open_lock
 
 
+@cache
+def wrapped(take_at: int, open_at: int) -> tuple[Times, Any, Any]:
+    """Times, and functions that keep them; made once: what a compiler leaves behind is collected during later fits."""
+    times = Times()
+    take_lock, open_lock = wrap(times, take_at, open_at)
+    gc.collect()
+    return times, take_lock, open_lock
+
+
 @contextmanager
 def metered_locks() -> Iterator[Times]:
     """Keep virtual times wherever kernels wait for locks."""
     from spinney._jit import LockCalls, lock_calls
     from spinney.tree import followers
 
-    times, calls = Times(), lock_calls()
-    take_lock, open_lock = wrap(times, calls.take, calls.open)
+    times, take_lock, open_lock = wrapped(*lock_calls())
+    times.locks[:] = 0
     followers.lock_calls = lambda: LockCalls(take_lock.address, open_lock.address)  # type: ignore[assignment]
     try:
         yield times
