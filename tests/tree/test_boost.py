@@ -485,6 +485,21 @@ def test_threads_that_follow_change_no_bit(monkeypatch, kind, n_started):
             assert shared.n_calls >= max(2 * n_started, 1)
 
 
+def test_threads_that_look_up_while_the_work_ends_begin_no_work_too_early(monkeypatch):
+    """Who went without being woken would find its lock open when the next tree is grown: one tree in a thousand."""
+    kernels = _jit.interpreted()
+    monkeypatch.setattr(sys.modules[kernels.boost.batch.__name__], "POLL", 1)
+    columns, sums = draw_table(90)
+    with contextlib.closing(Team(5)) as team:
+        options = {"kernels": kernels, "team": team}
+        shared = Shared(monkeypatch, "every node by all threads", 5, columns, [0, 0, 300], FULL, **options)
+        for _ in range(5):
+            grow(shared.growth, sums)
+            locks = shared.growth.followers.locks
+            assert [_jit.take_lock(locks.take, lock, 0) for lock in (*locks.begin, *locks.end)] == [0] * 10
+        shared.growth.followers.close()
+
+
 @pytest.mark.parametrize("failing", [0, 1, 3])
 def test_a_thread_that_fails_to_follow_ends_the_growth(monkeypatch, failing):
     columns, sums = draw_table(90)

@@ -19,7 +19,7 @@ def make_locks(n_followers: int) -> ThreadLocks:
     """Locks that so many threads wait for, all of them taken."""
     locks = [make_lock() for _ in range(2 * n_followers)]
     begin, end = np.array(locks, np.int64).reshape(2, n_followers)
-    return ThreadLocks(begin, end, np.zeros(1, np.uint8), *lock_calls())
+    return ThreadLocks(begin, end, *np.zeros((2, 1), np.uint8), *lock_calls())
 
 
 NO_LOCKS = make_locks(0)  # nobody follows
@@ -59,7 +59,7 @@ class Followers:
             try:
                 follow(t)
             except BaseException:
-                locks.is_over[0] = 1  # whoever waits for this thread looks at that
+                locks.has_failed[0] = 1  # whoever waits for this thread looks at that
                 raise
 
         def work_and_end() -> None:

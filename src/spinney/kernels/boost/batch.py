@@ -49,7 +49,7 @@ from .shards import (
     sum_shard,
 )
 
-POLL = 50_000  # microseconds until a thread that waits looks whether the work is over: another may have failed
+POLL = 50_000  # microseconds until a thread that waits looks whether another has failed
 
 
 # --- Meeting ------------------------------------------------------------------------------------------------
@@ -57,9 +57,12 @@ POLL = 50_000  # microseconds until a thread that waits looks whether the work i
 
 @inlined
 def wait_for(lock: int, locks: ThreadLocks) -> bool:
-    """Wait until another thread opens a lock; False if the work is over first, as it is where a thread has failed."""
+    """Wait until another thread opens a lock; False if one has failed.
+
+    The end of the work alone is no reason to go: the lock will be opened, and would be open when the next work begins.
+    """
     while take_lock(locks.take, lock, np.int64(POLL)) == 0:
-        if locks.is_over[0] != 0:
+        if locks.has_failed[0] != 0:
             return False
     return True
 
@@ -73,7 +76,7 @@ def wake_others(thread: int, n_awake: int, locks: ThreadLocks) -> None:
 
 @inlined
 def wait_for_others(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
-    """Wait until those are done, and all that they have woken; False if the work is over first."""
+    """Wait until those are done, and all that they have woken; False if one has failed."""
     for other in range(2 * thread + 1, min(2 * thread + 3, n_awake)):
         if not wait_for(locks.end[other], locks):
             return False
@@ -82,7 +85,7 @@ def wait_for_others(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
 
 @inlined
 def meet(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
-    """Wait until all threads of a batch have come here; False if the work is over first."""
+    """Wait until all threads of a batch have come here; False if one has failed."""
     if not wait_for_others(thread, n_awake, locks):
         return False
     if thread > 0:

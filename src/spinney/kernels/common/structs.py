@@ -907,12 +907,13 @@ class BestCuts(NamedTuple):
 class ThreadLocks(NamedTuple):
     """The locks by which threads that make batches ready wait for each other, see `_jit.locks`.
 
-    Life: fit; kernels take and open them, Python sets `is_over`.
+    Life: fit; kernels take and open them, Python sets `is_over` and `has_failed`.
     """
 
     begin: NDArray[np.int64]  # (n_followers,): opened when a thread is to go on; none: nobody waits
     end: NDArray[np.int64]  # (n_followers,): opened by a thread when it and those that it has woken are done
-    is_over: NDArray[np.uint8]  # (1,): 1 once no batch follows
+    is_over: NDArray[np.uint8]  # (1,): 1 once no batch follows: who is woken goes
+    has_failed: NDArray[np.uint8]  # (1,): 1 once a thread has gone before: the others go unwoken
     take: int  # where in memory the function is that waits for a lock ...
     open: int  # ... and the one that opens it
 
