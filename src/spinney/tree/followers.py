@@ -72,6 +72,7 @@ class Followers:
         try:
             self.team.lead(follow_on, work_and_end)
         except BaseException:
+            locks.has_failed[0] = 1
             self.locks = NO_LOCKS  # some are open now, and others may be waited for still: they are not freed
             raise
 
