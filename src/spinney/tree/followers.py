@@ -19,7 +19,8 @@ def make_locks(n_followers: int) -> ThreadLocks:
     """Locks that so many threads wait for, all of them taken."""
     locks = [make_lock() for _ in range(2 * n_followers)]
     begin, end = np.array(locks, np.int64).reshape(2, n_followers)
-    return ThreadLocks(begin, end, *np.zeros((2, 1), np.uint8), *lock_calls())
+    is_over, has_failed = np.zeros((2, 1), np.uint8)
+    return ThreadLocks(begin, end, is_over, has_failed, *lock_calls())
 
 
 NO_LOCKS = make_locks(0)  # nobody follows
