@@ -4,7 +4,8 @@ Two threads of one core disturb each other, and a machine has as many cores as i
 fit scales. So all threads are pinned to one processor, where none runs beside another, and CPU time is taken of each
 part they do. *Work* is the CPU time of all threads. *Span* is the longest chain: the calling thread's own time, and, of
 each piece of work that threads share, the part that takes longest (parts that are taken one after the other are dealt
-to the thread that is free first). The work of one thread over the span of many is the speed-up that processors could
+to the thread that is free first; threads that wait for each other within kernels go on when who they wait for has come,
+see `lock_meter`). The work of one thread over the span of many is the speed-up that processors could
 give; their work over that of one is what the sharing itself costs. That processors share memory is not in it.
 
 The parts of a fit are told by who shares them, in the note of a row; "alone" is the calling thread.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.lock_meter import metered_locks
 from benchmarks.runner import Answer, Scale, in_seconds, report
 from benchmarks.tables import draw_numeric
 
@@ -104,13 +106,14 @@ def find_caller() -> str:
 
 
 @contextmanager
-def metered() -> Iterator[tuple[Meter, Counter[str]]]:
+def metered() -> Iterator[tuple[Meter, Counter[str]]]:  # noqa: PLR0915  a function for each way to share
     """Take the time of every part that threads share; the spans by who shares."""
     from spinney import _threads
 
     meter, spans = Meter(), Counter[str]()
     crew: Any = _threads._Pool  # noqa: SLF001  threads of one call
-    run_team, run_pool, run_map = _threads.Team.run, crew.run, ThreadPoolExecutor.map
+    run_team, run_lead, run_pool = _threads.Team.run, _threads.Team.lead, crew.run
+    run_map = ThreadPoolExecutor.map
 
     def team(self: Any, work: Callable[[int], None]) -> None:
         start, before = time.thread_time(), meter.change
@@ -122,6 +125,31 @@ def metered() -> Iterator[tuple[Meter, Counter[str]]]:
         )
         spans[find_caller()] += span
         # what was done to measure took as long as the shared work, a thousand times a fit
+        meter.change = before + span - (time.thread_time() - start)
+
+    def lead(self: Any, follow: Callable[[int], None], work: Callable[[], None]) -> None:
+        start, before, n = time.thread_time(), meter.change, len(self.todo)
+        times.names[:] = 0  # of the last crew
+        costs = [0.0] * (n + 1)  # when each ends, in virtual time
+        mine = [0.0]  # CPU time of the caller's part
+
+        def follow_timed(t: int) -> None:
+            times.begin(t)
+            follow(t)
+            costs[t] = times.seconds(t)
+
+        def work_timed() -> None:
+            times.begin(n)
+            begin = time.thread_time()
+            work()
+            mine[0] = time.thread_time() - begin
+            costs[n] = times.seconds(n)
+
+        run_lead(self, follow_timed, work_timed)
+        inside = time.thread_time() - start
+        span = max(costs) + inside - mine[0]
+        meter.shared += span
+        spans[find_caller()] += span
         meter.change = before + span - (time.thread_time() - start)
 
     def pool(self: Any, bar: Any) -> Any:
@@ -143,11 +171,14 @@ def metered() -> Iterator[tuple[Meter, Counter[str]]]:
         spans[find_caller()] += span
         return iter(result)
 
-    _threads.Team.run, crew.run, ThreadPoolExecutor.map = team, pool, spread  # type: ignore[method-assign]
+    _threads.Team.run, _threads.Team.lead, crew.run = team, lead, pool  # type: ignore[method-assign]
+    ThreadPoolExecutor.map = spread  # type: ignore[method-assign]
     try:
-        yield meter, spans
+        with metered_locks() as times:
+            yield meter, spans
     finally:
-        _threads.Team.run, crew.run, ThreadPoolExecutor.map = run_team, run_pool, run_map  # type: ignore[method-assign]
+        _threads.Team.run, _threads.Team.lead, crew.run = run_team, run_lead, run_pool  # type: ignore[method-assign]
+        ThreadPoolExecutor.map = run_map  # type: ignore[method-assign]
 
 
 # --- Cases --------------------------------------------------------------------------------------------------
@@ -220,11 +251,17 @@ CASES = (
 
 
 def weigh(work: Callable[[int], object], n_threads: int) -> tuple[float, float, Counter[str]]:
-    """Work and span of a call, and the span by part; "alone" is what the calling thread does by itself."""
+    """Work and span of a call, and the span by part; "alone" is what the calling thread does by itself.
+
+    Work is that of a call without the meter, which has a part in every lock that is taken.
+    """
+    start = time.process_time()
+    work(n_threads)
+    total = time.process_time() - start
     with metered() as (meter, spans):
-        start, begin = time.process_time(), meter.seconds()
+        begin = meter.seconds()
         work(n_threads)
-        total, span = time.process_time() - start, meter.seconds() - begin
+        span = meter.seconds() - begin
     return total, span, Counter({"alone": span - sum(spans.values()), **spans})
 
 

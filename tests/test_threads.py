@@ -822,3 +822,38 @@ def test_work_beside_is_done_at_once_where_no_thread_can_start(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     assert pool.run_beside(lambda: threading.current_thread().name)() == threading.current_thread().name
+
+
+@pytest.mark.parametrize("n_workers", [2, 5])
+def test_a_team_follows_its_caller_in_threads_of_its_own(n_workers):
+    with contextlib.closing(Team(n_workers)) as team:
+        homes, barrier = {}, threading.Barrier(n_workers + 1)
+
+        def follow(t):
+            barrier.wait(LIMIT)
+            homes[t] = threading.current_thread()
+
+        for _ in range(2):
+            assert team.find_followers() == n_workers
+            team.lead(follow, lambda: barrier.wait(LIMIT))
+        assert sorted(homes) == [*range(n_workers)]
+        assert threading.current_thread() not in homes.values()
+        seen = []
+        team.run(seen.append)  # the thread that only follows has no part in this
+        assert sorted(seen) == [*range(n_workers)]
+
+
+def test_a_team_of_one_has_no_followers():
+    with contextlib.closing(Team(1)) as team:
+        assert team.find_followers() == 0
+
+
+def test_an_error_of_a_follower_is_raised_by_the_caller():
+    def follow(t):
+        if t == 1:
+            raise LookupError("follower 1")
+
+    with contextlib.closing(Team(3)) as team:
+        team.find_followers()
+        with pytest.raises(LookupError, match="follower 1"):
+            team.lead(follow, lambda: None)

@@ -475,15 +475,22 @@ class Team:
         self.threads: list[threading.Thread] = []
         if n_workers > 1:
             kernels(0.0)  # as in `run_tasks`
-        for t in range(1, n_workers):
-            queue: SimpleQueue[_Part | None] = SimpleQueue()
-            thread = threading.Thread(target=self.serve, args=(t, queue), name=f"spinney-{t}", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # a limit on threads, or the interpreter is about to end
+        for _ in range(1, n_workers):
+            if not self.start():
                 break
-            self.threads.append(thread)
-            self.todo.append(queue)
+
+    def start(self) -> bool:
+        """Start a thread more; whether there may be more yet."""
+        queue: SimpleQueue[_Part | None] = SimpleQueue()
+        t = len(self.threads) + 1
+        thread = threading.Thread(target=self.serve, args=(t, queue), name=f"spinney-{t}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # a limit on threads, or the interpreter is about to end
+            return False
+        self.threads.append(thread)
+        self.todo.append(queue)
+        return True
 
     def serve(self, t: int, queue: SimpleQueue[_Part | None]) -> None:
         """Do one part after the other; the body of a thread."""
@@ -501,7 +508,7 @@ class Team:
 
     def wake(self, t: int, part: _Part) -> None:
         """Hand a part on to the two threads that t wakes, as in a heap."""
-        for queue in self.todo[2 * t : 2 * t + 2]:
+        for queue in self.todo[2 * t : min(2 * t + 2, part.n_reports)]:
             queue.put(part)
 
     def run(self, work: Callable[[int], None]) -> None:
@@ -509,16 +516,37 @@ class Team:
 
         An exception in the calling thread comes first, and waits for the others no longer than in `run_tasks`.
         """
-        part = _Part(work, len(self.todo), [], SimpleQueue())  # of this run alone: no late report of another one
+        n_others = min(len(self.todo), self.n_workers - 1)
+
+        def work_here() -> None:
+            for t in (0, *range(n_others + 1, self.n_workers)):
+                work(t)
+
+        self.run_part(_Part(work, n_others, [], SimpleQueue()), work_here)  # no late report of another part
+
+    def find_followers(self) -> int:
+        """How many threads `lead` has: n_workers, where so many can be started."""
+        if len(self.todo) == self.n_workers - 1 > 0:
+            self.start()
+        return len(self.todo)
+
+    def lead(self, follow: Callable[[int], None], work: Callable[[], None]) -> None:
+        """Call work() while as many threads as `find_followers` tells call follow(t), which ends when work does.
+
+        Errors are raised as by `run`.
+        """
+        self.run_part(_Part(lambda t: follow(t - 1), len(self.todo), [], SimpleQueue()), work)
+
+    def run_part(self, part: _Part, work_here: Callable[[], None]) -> None:
+        """Have other threads do a part while the calling thread does its own."""
         self.wake(0, part)
         try:
-            for t in (0, *range(len(self.todo) + 1, self.n_workers)):
-                work(t)
+            work_here()
         except BaseException as error:
             self.collect(part, FAILURE_SECONDS if isinstance(error, Exception) else FAREWELL_SECONDS)
             raise
         self.collect(part, math.inf)
-        if len(part.reports) < len(self.todo):
+        if len(part.reports) < part.n_reports:
             raise RuntimeError("a thread has ended before its work was done")
         for report in part.reports:
             if report is not None:

@@ -68,9 +68,9 @@ N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES, CO
 STATE_SIZE = 9
 # of the driver of boosting: what is to be done, slot of the node at hand, its smaller child (of vectors; -1: it is the
 # root), packed sum of the root, nodes in the batch, splits, open nodes that a batch may take, whether nodes were made
-# ready that may not be needed
-PHASE, CURRENT_SLOT, SMALL_CHILD, ROOT_SUM, N_BATCH, N_SPLITS, N_UNREADY, HAS_GUESSED = range(7, 15)
-BOOST_STATE_SIZE = 15
+# ready that may not be needed, parts of the batch
+PHASE, CURRENT_SLOT, SMALL_CHILD, ROOT_SUM, N_BATCH, N_SPLITS, N_UNREADY, HAS_GUESSED, N_PARTS = range(7, 16)
+BOOST_STATE_SIZE = 16
 # phases: pick the next open node, sum and search the root, choose its test after threads have summed and scanned it,
 # choose the tests of children after threads have done the same for the nodes of a batch
 PICK, ROOT, SUMMED, CHILDREN = range(4)

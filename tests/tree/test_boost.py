@@ -1,5 +1,6 @@
 """Growing boosted trees on packed sums: limits, room, shards and draws."""
 
+import contextlib
 import math
 import sys
 from fractions import Fraction
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import fast
 from packed import leaf_score, leaf_value, pack
 from spinney import _jit
+from spinney._threads import Team
 from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL, N_CODES, N_WORDS, NOT_LISTED
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import BoostNodes, PackedUnits
@@ -21,6 +23,7 @@ from spinney.table.binning import bin_table
 from spinney.table.fixed_point import Weights
 from spinney.tree import boost, row_shards
 from spinney.tree.boost import BoostGrowth, BoostParams
+from spinney.tree.followers import Followers
 
 feature_of = _jit.interpreted().common.node_layout.feature_of
 FEW_LEVELS = _jit.interpreted().boost.search.FEW_LEVELS
@@ -31,8 +34,8 @@ NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled
 # ------------------------------------------------------------------------------------------------------ growing on sums
 
 
-def make_growth(columns, n_levels, params, *, n_threads=1, weights=None, max_bins=None, kernels=None):
-    """Memory for trees on columns; the parts of threads are worked off one after the other."""
+def make_growth(columns, n_levels, params, *, n_threads=1, weights=None, max_bins=None, kernels=None, team=None):
+    """Memory for trees on columns; without a team the parts of threads are worked off one after the other."""
     kernels = kernels or fast.compiled()
     weights = np.ones(1, np.int64) if weights is None else np.array(weights, np.int64)
     levels = [tuple(range(n)) if n else None for n in n_levels]
@@ -46,7 +49,8 @@ def make_growth(columns, n_levels, params, *, n_threads=1, weights=None, max_bin
     is_unit = len(weights) == 1
     total = n_rows if is_unit else int(weights.sum())
     given = Weights(weights, 0, 0, is_unit=is_unit, is_whole=True, total=total)
-    return BoostGrowth(bins, BoostParams(**params), given, kernels, n_threads, run)
+    followers = None if team is None else Followers(team)
+    return BoostGrowth(bins, BoostParams(**params), given, kernels, n_threads, run, followers=followers)
 
 
 def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain=math.inf, control=None):
@@ -415,13 +419,13 @@ class Shared:
     def __init__(self, patch, way, n_threads, *arguments, **options):
         share_rows, batch_rows, piece_rows, self.unlikely = WAYS[way]
         self.growth = make_growth(*arguments, n_threads=n_threads, **options)
-        self.n_calls, run, make = 0, self.growth.run, self.growth.settings
+        self.n_calls, serve, make = 0, self.growth.serve, self.growth.settings
 
-        def count(work):
+        def count(*arguments):
             self.n_calls += 1
-            run(work)
+            serve(*arguments)
 
-        patch.setattr(self.growth, "run", count)
+        patch.setattr(self.growth, "serve", count)
         changes = {"share_rows": share_rows, "batch_rows": batch_rows, "piece_rows": piece_rows}
         patch.setattr(self.growth, "settings", lambda *arguments: make(*arguments)._replace(**changes))
 
@@ -457,6 +461,66 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
         assert shared.n_calls >= 2
 
 
+@pytest.mark.parametrize("n_started", [0, 1, 4, 5])
+@pytest.mark.parametrize("kind", [pytest.param("compiled", marks=compiled_only), "interpreted"])
+def test_threads_that_follow_change_no_bit(monkeypatch, kind, n_started):
+    """Five are wanted; of those that the system does not start, the others do the parts."""
+    n, kernels = (9000, fast.compiled()) if kind == "compiled" else (90, _jit.interpreted())
+    columns, sums = draw_table(n)
+    start = Team.start
+    monkeypatch.setattr(Team, "start", lambda team: len(team.threads) < n_started and start(team))
+    for params in (SHAPES["best first"], FULL):  # the second asks for room while threads follow
+        alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
+        n_nodes = grow(alone, sums)
+        expected, gains = bits_of(alone, n_nodes), alone.nodes.gain[features_of(alone, n_nodes)[0]]
+        for way in WAYS:
+            with contextlib.closing(Team(5)) as team:
+                options = {"kernels": kernels, "team": team}
+                shared = Shared(monkeypatch, way, 5, columns, [0, 0, 300], params, **options)
+                for _ in range(2):
+                    assert shared.grow(sums, gains) == expected
+                assert len(team.threads) == n_started
+                assert len(shared.growth.followers.locks.begin) == n_started
+                shared.growth.followers.close()
+            assert shared.n_calls >= max(2 * n_started, 1)
+
+
+def test_threads_that_look_up_while_the_work_ends_begin_no_work_too_early(monkeypatch):
+    """Who went without being woken would find its lock open when the next tree is grown: one tree in a thousand."""
+    kernels = _jit.interpreted()
+    monkeypatch.setattr(sys.modules[kernels.boost.batch.__name__], "POLL", 1)
+    columns, sums = draw_table(90)
+    with contextlib.closing(Team(5)) as team:
+        options = {"kernels": kernels, "team": team}
+        shared = Shared(monkeypatch, "every node by all threads", 5, columns, [0, 0, 300], FULL, **options)
+        for _ in range(5):
+            grow(shared.growth, sums)
+            locks = shared.growth.followers.locks
+            assert [_jit.take_lock(locks.take, lock, 0) for lock in (*locks.begin, *locks.end)] == [0] * 10
+        shared.growth.followers.close()
+
+
+@pytest.mark.parametrize("failing", [0, 1, 3])
+def test_a_thread_that_fails_to_follow_ends_the_growth(monkeypatch, failing):
+    columns, sums = draw_table(90)
+    with contextlib.closing(Team(4)) as team:
+        options = {"kernels": _jit.interpreted(), "team": team}
+        shared = Shared(monkeypatch, "every node by all threads", 4, columns, [0, 0, 300], FULL, **options)
+        serve = shared.growth.serve
+
+        def fail(variant, follower, *structs):
+            if follower == failing:
+                raise MemoryError("no room for a stack")
+            serve(variant, follower, *structs)
+
+        monkeypatch.setattr(shared.growth, "serve", fail)
+        with pytest.raises(MemoryError, match="no room"):
+            grow(shared.growth, sums)
+        monkeypatch.setattr(shared.growth, "serve", serve)
+        assert grow(shared.growth, sums) > 1  # the team is as good as before
+        shared.growth.followers.close()
+
+
 class Noted(np.ndarray):
     """Keeps what is stored, by place."""
 
@@ -471,17 +535,17 @@ def test_threads_that_share_a_node_store_one_noise(monkeypatch):
     columns, sums = draw_table(n)
     params = {**SHAPES["best first"], "cat_penalty": 1.0}
     growth = Shared(monkeypatch, "every node by all threads", 8, columns, [0, 0, 300], params, kernels=kernels).growth
-    noise, run, n_noises = growth.frontier.noise.view(Noted), growth.run, 0
+    noise, serve, n_noises = growth.frontier.noise.view(Noted), growth.serve, 0
     growth.frontier = growth.frontier._replace(noise=noise)
 
-    def look(work):
+    def look(*arguments):
         nonlocal n_noises
         noise.stored = {}
-        run(work)
+        serve(*arguments)
         assert all(len(values) == 1 for values in noise.stored.values())
         n_noises += sum(values != {0.0} for values in noise.stored.values())
 
-    growth.run = look
+    growth.serve = look
     noise.stored = {}
     grow(growth, sums)
     assert n_noises > 2

@@ -6,6 +6,7 @@
 | `choice.py` | `kernels(seconds)`: which kernels do a piece of work |
 | `ready.py` | doors for small work beside compiled kernels |
 | `process.py` | what this process has loaded and spent |
+| `locks.py` | locks that kernels of several threads wait for each other by |
 | `same_types.py` | doors whose arguments have the same types call after call |
 | `twin.py` | the kernels interpreted, and handles to either |
 | `whole.py` | work that Ctrl-C must not cut in two |
@@ -24,6 +25,7 @@ from spinney._jit import cache_dir, choice, store, twin
 from spinney._jit.cache_dir import cache_directory
 from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, SMALL_SECONDS, compiled, kernels, load_compiled
 from spinney._jit.decorators import door, fixed, inlined, kernel
+from spinney._jit.locks import LockCalls, free_lock, lock_calls, make_lock, open_lock, take_lock
 from spinney._jit.process import COMPILE_SECONDS
 from spinney._jit.ready import is_compiled
 from spinney._jit.same_types import SameDoors, SameTypes
@@ -35,6 +37,7 @@ __all__ = [
     "LOAD_SECONDS",
     "SMALL_SECONDS",
     "Kernels",
+    "LockCalls",
     "SameDoors",
     "SameTypes",
     "cache_dir",
@@ -43,12 +46,17 @@ __all__ = [
     "compiled",
     "door",
     "fixed",
+    "free_lock",
     "inlined",
     "interpreted",
     "is_compiled",
     "kernel",
     "kernels",
     "load_compiled",
+    "lock_calls",
+    "make_lock",
+    "open_lock",
     "store",
+    "take_lock",
     "twin",
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from spinney._jit.cache_dir import cache_directory
 from spinney._jit.choice import IS_JIT_DISABLED
 from spinney._jit.inner_compiler import door_options, inner_options, widen_literals
+from spinney._jit.locks import teach_numba
 from spinney._jit.process import process
 from spinney._jit.ready import serve_small_work
 from spinney._jit.store import Store
@@ -51,6 +52,7 @@ def _compile(function: F, *, is_door: bool, is_inlined: bool = False) -> F:
     import numba  # 0.3 s: paid only by processes that use compiled kernels
 
     process.is_compiled_loaded = True
+    teach_numba()
     # without Numba's memory manager: kernels allocate nothing, and its reference counts took a third of a scan's time
     options = door_options() if is_door else inner_options()
     dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=is_inlined, **options)(function)

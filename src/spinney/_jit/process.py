@@ -8,7 +8,7 @@ COMPILE_SECONDS = 8.0
 LONGEST = (
     "tree.driver.grow",
     "boost.driver.grow",
-    "boost.batch.scan_batch",
+    "boost.batch.serve",
     "boost.vector_driver.grow_vectors",
     "boost.vector_driver.search_features",
     "textbook.driver.grow",

@@ -44,6 +44,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.row_sums import SUM_BLOCK
 from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units
+from spinney.tree.followers import Followers
 from spinney.tree.forest import Forest
 from spinney.tree.predict import add_votes
 
@@ -297,6 +298,7 @@ class Boosting(BoostedTrees):
             size = bag_size(params.subsample, n_rows)
             self.sampling = GradientSampling(n_rows, size, key, params.learning_rate)
         self.team = Team(n_workers)
+        self.followers = Followers(self.team)
         self.round_bags = None if self.bags is None else BoostingBags(self.bags, self.team)
         table = bins if self.exact is None else self.narrow(np.ones(n_rows))
         self.constraints = constraints or Constraints()
@@ -322,15 +324,9 @@ class Boosting(BoostedTrees):
 
     def make_growth(self, bins: Bins, params: BoostParams) -> BoostGrowth:
         """Memory that trees are grown with."""
+        team = self.team
         return BoostGrowth(
-            bins,
-            params,
-            self.weights,
-            self.kernels,
-            self.team.n_workers,
-            self.team.run,
-            self.constraints.monotone,
-            self.constraints.interactions,
+            bins, params, self.weights, self.kernels, team.n_workers, team.run, *self.constraints, self.followers
         )
 
     def make_sides(self) -> list[Boosting]:
@@ -356,6 +352,7 @@ class Boosting(BoostedTrees):
     def close(self) -> None:
         """End the threads."""
         self.team.close()
+        self.followers.close()
 
     def drop_rows(self) -> None:
         """Let go of what trees are grown with when no round follows, so that trees can be copied where that was."""

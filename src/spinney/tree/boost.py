@@ -37,6 +37,7 @@ from spinney._types import (
     ROOT,
     ROOT_SUM,
     ROW,
+    STOPPED,
     SUM,
 )
 from spinney.kernels.common.structs import (
@@ -54,6 +55,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.fixed_point import scale
 from spinney.table.row_cells import find_row_cells
+from spinney.tree.followers import NO_LOCKS
 from spinney.tree.routed_rows import make_routed_rows
 from spinney.tree.row_shards import count_shards, deal_out, row_edges
 from spinney.tree.workspace import enlarge
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 
     from spinney.table.binning import Bins
     from spinney.table.fixed_point import Weights
+    from spinney.tree.followers import Followers
 
     NodeArrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]
 
@@ -328,6 +331,7 @@ class BoostMemory:
             begin=np.zeros(MOST_BATCH + 1, np.int64),
             squares=np.zeros((self.n_shards, n_children), SUM),
             cuts=make_best_cuts(n_children * self.table.features.shape[1]),
+            locks=NO_LOCKS,
         )
 
     def allocate_nodes(self, n_nodes: int, n_shards: int, n_words: int) -> None:
@@ -432,17 +436,17 @@ class BoostGrowth(BoostMemory):
         run: Callable[[Callable[[int], None]], None],  # calls with 0 .. n_threads - 1, side by side
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
+        followers: Followers | None = None,  # None: what threads have to do to nodes is done one after the other
     ) -> None:
         n_rows, n_features = len(bins.rows), len(bins.place)
         super().__init__(bins, params, weights, n_rows, kernels, n_threads, monotone, interactions)
         # whatever a tree is grown on, the types of the structs are those of the first
         self.grow_alike = SameTypes(kernels.boost.driver.grow)
-        self.move_batch = SameTypes(kernels.boost.batch.move_batch)
-        self.scan_batch = SameTypes(kernels.boost.batch.scan_batch)
+        self.serve = SameTypes(kernels.boost.batch.serve)
         self.close_tree = SameTypes(kernels.boost.leaf_values.close_tree)
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.gather_rows = SameTypes(kernels.boost.pack_gradients.gather_rows)
-        self.run = run
+        self.run, self.followers = run, followers if n_threads > 1 else None
         self.edges = [0, n_rows]  # of the ranges of rows that hold those of each shard in the bag: see `gather`
         self.target = np.zeros(0, np.int64)  # the leaf of each node, once the tree has been pruned
         self.leaf = np.zeros(n_rows, np.int32)
@@ -535,31 +539,40 @@ class BoostGrowth(BoostMemory):
         self.begin(total, n_bag)
         self.find_least_hessian()
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
-
-        structs = self.structs()
-
-        def move(thread: int) -> None:
-            self.move_batch(None, thread, *structs, self.scratch[thread], settings)
-
-        def scan(thread: int) -> None:
-            self.scan_batch(None, thread, *structs, self.scratch[thread], settings)
-
-        while True:
-            why = self.grow_alike(None, *structs, self.scratch[0], settings, control)
+        leads = self.followers is not None and bool(self.nodes.n_rows[0] >= settings.share_rows)
+        while (why := self.go_on(settings, control, leads=leads)) != DONE:
             if why == NEEDS_ROOM:
                 self.make_room()
-                structs = self.structs()
-            elif why == NEEDS_THREADS:
-                self.run(move)
-                self.run(scan)
-            elif why == DONE:
-                break
-            else:
+            elif why != NEEDS_THREADS:
                 raise KeyboardInterrupt
+            else:  # nobody waits for the first batch of a small root, nor any where no thread could be started
+                self.serve(None, 0, *self.structs(), self.scratch[0], settings)
+                leads = self.followers is not None
         n_splits = int(self.state[N_SPLITS])
         self.last_gain = float(self.nodes.gain[self.nodes.split_order[max(n_splits - 1, 0)]])
         if self.state[HAS_GUESSED]:  # rows of a node that was made ready in vain have changed places among themselves
             self.number_anew()
+
+    def go_on(self, settings: BoostSettings, control: NDArray[np.int64], *, leads: bool) -> int:
+        """Grow until there is a reason to come back; leads: while threads wait in their kernel for batches of nodes."""
+        if self.followers is not None:
+            locks = self.followers.find() if leads else NO_LOCKS
+            self.frontier = self.frontier._replace(batch=self.frontier.batch._replace(locks=locks))
+            leads = len(locks.begin) > 0
+        structs, why = self.structs(), STOPPED
+
+        def follow(t: int) -> None:
+            self.serve(None, t, *structs, self.scratch[t], settings)
+
+        def work() -> None:
+            nonlocal why
+            why = self.grow_alike(None, *structs, self.scratch[0], settings, control)
+
+        if leads and self.followers is not None:
+            self.followers.lead(follow, work)
+        else:
+            work()
+        return why
 
     def structs(self) -> tuple[BoostTable, ByteRows, ByteRows, BoostNodes, BoostFrontier]:
         """What all kernels of the growth take."""

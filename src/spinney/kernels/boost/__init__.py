@@ -29,9 +29,8 @@ One round, for each raw score; doors, which Python calls, are in capitals:
     gradients        FILL            raw scores ─► g, h of each row             Gradients
     pack_gradients   PACK            g, h ─► packed sums                        source.sums
                      GATHER_ROWS     rows of a bag ─► buffer
-    driver           GROW            ─► nodes; comes back for room, or for threads:  (vector_driver: GROW_VECTORS)
-    batch              MOVE_BATCH      NEEDS_THREADS: each thread its rows of some nodes ...
-                       SCAN_BATCH      ... then its features of them
+    driver           GROW            ─► nodes; comes back for room                  (vector_driver: GROW_VECTORS)
+    batch              SERVE           beside it, each thread its rows of some nodes, then its features of them
     leaf_values      CLOSE_TREE      tests without gain are removed again
                      MARK_LEAVES     buffer ─► leaf of each row; ROUTE_REST: of rows outside the bag
                      SUM_LEAVES      true g, h by leaf, to 62 bits              LeafSums

@@ -1,8 +1,8 @@
 """A batch of open nodes whose children threads make ready side by side, in two steps with a wait between them.
 
-    MOVE_BATCH   the rows of all nodes, laid end to end, are dealt out: a thread moves its shards of a node to the
+    move_part    the rows of all nodes, laid end to end, are dealt out: a thread moves its shards of a node to the
                  children, and sums those of the smaller child; nodes are as long as they cost
-    SCAN_BATCH   the features of all nodes are dealt out: a thread adds up what was summed of a feature, subtracts it
+    scan_part    the features of all nodes are dealt out: a thread adds up what was summed of a feature, subtracts it
                  for the other child, and finds the best cut of the feature in both
 
          node 0                     node 1        node 2  node 3
@@ -11,14 +11,20 @@
 
 The first thread of a node sums in the slot of the child, others in memory of their own. The root is a batch of one
 whose rows stay. The driver lays the batch out, and chooses the tests at the end.
+
+Threads stay in SERVE while a tree grows, and wait for batches there. The driver wakes the first, each wakes two others,
+and each is done when these are:
+
+    driver ──begin[0]──► 0 ──begin[1]──► 1 ──begin[3], begin[4]──► 3, 4 ──end[3], end[4]──► 1 ──end[1]──► 0 ──end[0]──►
+                           ──begin[2]──► 2 ──begin[5], ...
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined
-from spinney._types import HISTOGRAM_STRIDE, N_BATCH, N_CODES, PHASE, SUMMED
+from spinney._jit import door, inlined, open_lock, take_lock
+from spinney._types import HISTOGRAM_STRIDE, N_BATCH, N_CODES, N_PARTS, PHASE, SUMMED
 
 from ..common.structs import (
     BestCuts,
@@ -29,6 +35,7 @@ from ..common.structs import (
     BoostTable,
     ByteRows,
     Part,
+    ThreadLocks,
 )
 from .category_chance import asks_for_luck, squares_of_shard, worth_of_luck
 from .search import scan_features
@@ -41,6 +48,64 @@ from .shards import (
     subtract_sums,
     sum_shard,
 )
+
+POLL = 50_000  # microseconds until a thread that waits looks whether another has failed
+
+
+# --- Meeting ------------------------------------------------------------------------------------------------
+
+
+@inlined
+def wait_for(lock: int, locks: ThreadLocks) -> bool:
+    """Wait until another thread opens a lock; False if one has failed.
+
+    The end of the work alone is no reason to go: the lock will be opened, and would be open when the next work begins.
+    """
+    while take_lock(locks.take, lock, np.int64(POLL)) == 0:
+        if locks.has_failed[0] != 0:
+            return False
+    return True
+
+
+@inlined
+def wake_others(thread: int, n_awake: int, locks: ThreadLocks) -> None:
+    """Let the threads go on that a thread wakes, of the first `n_awake`."""
+    for other in range(2 * thread + 1, min(2 * thread + 3, n_awake)):
+        open_lock(locks.open, locks.begin[other])
+
+
+@inlined
+def wait_for_others(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
+    """Wait until those are done, and all that they have woken; False if one has failed."""
+    for other in range(2 * thread + 1, min(2 * thread + 3, n_awake)):
+        if not wait_for(locks.end[other], locks):
+            return False
+    return True
+
+
+@inlined
+def meet(thread: int, n_awake: int, locks: ThreadLocks) -> bool:
+    """Wait until all threads of a batch have come here; False if one has failed."""
+    if not wait_for_others(thread, n_awake, locks):
+        return False
+    if thread > 0:
+        open_lock(locks.open, locks.end[thread])
+        if not wait_for(locks.begin[thread], locks):
+            return False
+    wake_others(thread, n_awake, locks)
+    return True
+
+
+@inlined
+def have_served(locks: ThreadLocks) -> bool:
+    """Let the threads that wait make a batch ready; False if there are none, or one has failed."""
+    if len(locks.begin) == 0:
+        return False
+    open_lock(locks.open, locks.begin[0])
+    return wait_for(locks.end[0], locks)
+
+
+# --- The parts of a batch -----------------------------------------------------------------------------------
 
 
 @inlined
@@ -55,7 +120,7 @@ def slot_of(k: int, b: int, frontier: BoostFrontier) -> int:
 @inlined
 def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSettings) -> Part:
     """The shards of the k-th node that are a thread's."""
-    n = np.int64(settings.n_threads)
+    n = frontier.state[N_PARTS]
     n_shards = np.int64(settings.n_shards)
     start = frontier.batch.begin[k]
     length = frontier.batch.begin[k + 1] - start
@@ -69,8 +134,8 @@ def shards_of(thread: int, k: int, frontier: BoostFrontier, settings: BoostSetti
     return Part(min(max(begin, np.int64(0)), n_shards), min(max(end, np.int64(0)), n_shards))
 
 
-@door
-def move_batch(
+@inlined
+def move_part(
     thread: int,
     table: BoostTable,
     source: ByteRows,
@@ -114,7 +179,7 @@ def add_summed(k: int, start: int, n: int, table: BoostTable, frontier: BoostFro
     histogram = frontier.histogram
     others = frontier.shard_histogram
     to = np.uint64(slot_of(k, frontier.batch.small[k], frontier) * table.histogram_size + start)
-    for thread in range(1, settings.n_threads):
+    for thread in range(1, frontier.state[N_PARTS]):
         part = shards_of(np.int64(thread), k, frontier, settings)
         if part.begin > 0 and part.end > part.begin:
             source = np.uint64((thread - 1) * table.histogram_size + start)
@@ -171,8 +236,8 @@ def take_cuts(row: int, n_used: int, cuts: BestCuts, best: BestCuts) -> None:
         best.is_counted[f] = False
 
 
-@door
-def scan_batch(
+@inlined
+def scan_part(
     thread: int,
     table: BoostTable,
     source: ByteRows,
@@ -189,8 +254,9 @@ def scan_batch(
     if n_used == 0:  # no feature can part the rows
         return
     n_all = frontier.state[N_BATCH] * n_used
-    begin = n_all * thread // settings.n_threads
-    end = n_all * (thread + 1) // settings.n_threads
+    n_parts = frontier.state[N_PARTS]
+    begin = n_all * thread // n_parts
+    end = n_all * (thread + 1) // n_parts
     for k in range(begin // n_used, -(-end // n_used)):
         if batch.small[k] < 0:
             continue
@@ -210,3 +276,40 @@ def scan_batch(
                 rows = rows_of(frontier.number[at], source, buffer, nodes)
                 scan_features(at, part, table, rows, nodes, frontier, scratch, settings)
                 keep_cuts(2 * k + b, part, scratch.best, batch.cuts)
+
+
+@door
+def serve(
+    follower: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> None:
+    """Make batches ready together with other threads until the tree is grown; alone, one batch.
+
+    A batch has so many parts as it is worth, and wakes no more threads. Threads that could not be started have parts
+    too: a follower does every so many-th, from its number on.
+    """
+    locks = frontier.batch.locks
+    n_followers = np.int64(len(locks.begin))
+    is_alone = n_followers == 0
+    while is_alone or wait_for(locks.begin[follower], locks):
+        if locks.is_over[0] != 0:
+            wake_others(follower, n_followers, locks)
+            return
+        n_parts = frontier.state[N_PARTS]
+        n_awake = min(n_parts, max(n_followers, np.int64(1)))
+        wake_others(follower, n_awake, locks)
+        for part in range(follower, n_parts, n_awake):
+            move_part(part, table, source, buffer, nodes, frontier, scratch, settings)
+        if not meet(follower, n_awake, locks):
+            return
+        for part in range(follower, n_parts, n_awake):
+            scan_part(part, table, source, buffer, nodes, frontier, scratch, settings)
+        if is_alone or not wait_for_others(follower, n_awake, locks):
+            return
+        open_lock(locks.open, locks.end[follower])

@@ -28,6 +28,7 @@ from spinney._types import (
     N_FREE,
     N_LEAVES,
     N_NODES,
+    N_PARTS,
     N_QUEUED,
     N_SPLITS,
     N_UNREADY,
@@ -47,7 +48,7 @@ from ..common.node_layout import pack_test
 from ..common.queue import drop_last, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
-from .batch import take_cuts
+from .batch import have_served, take_cuts
 from .scan import hessian_of, value_of
 from .search import choose_test, scan_node
 from .shards import (
@@ -280,6 +281,13 @@ def lay_out(
 
 
 @inlined
+def count_parts(frontier: BoostFrontier, settings: BoostSettings) -> int:
+    """Threads that a batch is worth waking; from there on each would have less to do than waking it costs."""
+    n = frontier.batch.begin[frontier.state[N_BATCH]] // settings.piece_rows
+    return min(max(n, np.int64(1)), np.int64(settings.n_threads))
+
+
+@inlined
 def close_small(slot: int, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> None:
     """Close the children of a node of a batch that turn out to have too few rows to be split."""
     count_children(slot, nodes, frontier)
@@ -407,6 +415,7 @@ def pick_node(
                 for k in range(n_batch):
                     lay_out(k, table, source, buffer, nodes, frontier, scratch, settings)
                 state[N_BATCH] = n_batch
+                state[N_PARTS] = count_parts(frontier, settings)
                 state[PHASE] = CHILDREN
                 if n_batch > 1:
                     state[HAS_GUESSED] = 1
@@ -426,7 +435,7 @@ def grow(
     settings: BoostSettings,
     control: np.ndarray,
 ) -> int:
-    """Grow until the tree is done, room is needed, or there is work for many threads; then call again.
+    """Grow until the tree is done, room is needed, or there is work for many threads and none waits; then call again.
 
     Before the first call node 0 has its rows, the current slot is its own, and `state[PHASE]` is ROOT. What takes most
     of the structs is inlined, and called in one place: a call would pass on some 700 words.
@@ -436,13 +445,15 @@ def grow(
     while control[CONTROL_STOP] == 0:
         if state[PHASE] == PICK:
             why = pick_node(table, source, buffer, nodes, frontier, scratch, settings)
-            if why != GO_ON:
+            if why != GO_ON and not (why == NEEDS_THREADS and have_served(batch.locks)):
                 return why
         elif state[PHASE] == ROOT:
             open_root(table, nodes, frontier, settings)
             if settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
                 state[PHASE] = SUMMED
-                return NEEDS_THREADS
+                state[N_PARTS] = count_parts(frontier, settings)
+                if not have_served(batch.locks):
+                    return NEEDS_THREADS
         is_root = state[PHASE] == ROOT or state[PHASE] == SUMMED
         is_scanned = state[PHASE] == CHILDREN or state[PHASE] == SUMMED
         for k in range(state[N_BATCH] if is_scanned else 1):

@@ -950,6 +950,20 @@ class BestCuts(NamedTuple):
     is_counted: NDArray[np.bool_]  # rows of the branches were counted
 
 
+class ThreadLocks(NamedTuple):
+    """The locks by which threads that make batches ready wait for each other, see `_jit.locks`.
+
+    Life: fit; kernels take and open them, Python sets `is_over` and `has_failed`.
+    """
+
+    begin: NDArray[np.int64]  # (n_followers,): opened when a thread is to go on; none: nobody waits
+    end: NDArray[np.int64]  # (n_followers,): opened by a thread when it and those that it has woken are done
+    is_over: NDArray[np.uint8]  # (1,): 1 once no batch follows: who is woken goes
+    has_failed: NDArray[np.uint8]  # (1,): 1 once a thread has gone before: the others go unwoken
+    take: int  # where in memory the function is that waits for a lock ...
+    open: int  # ... and the one that opens it
+
+
 class BoostBatch(NamedTuple):
     """Nodes whose children threads make ready side by side; arrays are (MOST_BATCH,) unless said.
 
@@ -961,6 +975,7 @@ class BoostBatch(NamedTuple):
     begin: NDArray[np.int64]  # (MOST_BATCH + 1,): what the nodes before it cost, in rows of a node that is summed
     squares: NDArray[np.int64]  # (n_shards, 2 * MOST_BATCH): of gradients in a child, where luck is asked for
     cuts: BestCuts  # of the children, one after the other: each array (2 * MOST_BATCH * n_features,)
+    locks: ThreadLocks  # of the threads that wait for batches
 
 
 class BoostFrontier(NamedTuple):
