@@ -9,8 +9,7 @@ import pytest
 
 import spinney
 from spinney.ensemble import boosting
-from spinney.ensemble.boosting import packed_units
-from spinney.tree.boost import SUM_LIMIT
+from spinney.tree.packed_units import SUM_LIMIT, packed_units
 
 pytestmark = pytest.mark.compiled(reason="rounds of 30,000 rows")
 N_ROWS, N_OTHERS, N_TABLES = 30_000, 30_000, 4

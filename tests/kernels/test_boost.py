@@ -42,7 +42,8 @@ from spinney.kernels.common.structs import (
     Range,
     RowSums,
 )
-from spinney.tree.boost import as_nodes, make_boost_scratch, make_node_arrays, packed_units, power_below
+from spinney.tree.boost import as_nodes, make_boost_scratch, make_node_arrays
+from spinney.tree.packed_units import packed_units, power_below
 from spinney.tree.row_shards import deal_out
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below

@@ -43,9 +43,10 @@ from spinney.kernels.common.structs import (
     TreeEndSettings,
 )
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units
+from spinney.tree.boost import BoostGrowth, BoostParams, bag_size
 from spinney.tree.followers import Followers
 from spinney.tree.forest import Forest
+from spinney.tree.packed_units import packed_units
 from spinney.tree.predict import add_votes
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.table.binning import code_mass, rebin
-from spinney.tree.boost import power_below
+from spinney.tree.packed_units import power_below
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

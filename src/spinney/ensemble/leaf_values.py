@@ -10,7 +10,7 @@ import numpy as np
 from spinney._types import SUM_BITS
 from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
 from spinney.kernels.common.structs import PackedUnits
-from spinney.tree.boost import power_below
+from spinney.tree.packed_units import power_below
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,6 +11,7 @@
 | `workspace.py` | their memory |
 | `stump.py` | trees of one test, for AdaBoost |
 | `boost.py` | boosted trees: the same for `kernels/boost` |
+| `packed_units.py` | units of the sums that they are grown by |
 | `followers.py` | threads that make their nodes ready and wait for each other in a kernel |
 | `row_shards.py` | which of their rows are whose, among threads |
 | `routed_rows.py` | room to find the leaves of rows that they were not grown on |

@@ -56,6 +56,7 @@ from spinney.kernels.common.structs import (
 from spinney.table.fixed_point import scale
 from spinney.table.row_cells import find_row_cells
 from spinney.tree.followers import NO_LOCKS
+from spinney.tree.packed_units import SUM_LIMIT
 from spinney.tree.routed_rows import make_routed_rows
 from spinney.tree.row_shards import count_shards, deal_out, row_edges
 from spinney.tree.workspace import enlarge
@@ -76,7 +77,6 @@ SHARE_CELLS = 1 << 19  # rows x features, those of a byte being one, of a node t
 PAYING_NODES = 2.5  # such nodes that a table must have for threads to pay: with two of them the root alone is shared
 BATCH_CELLS = 1 << 16  # the same of a node from which on others are made ready beside it
 PIECE_CELLS = 1 << 15  # the same of a part of a node that is worth a thread of its own
-SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
 MANY_THREADS = 8  # by fewer, a pass over 65,536 rows is shared
 KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
 KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
@@ -118,22 +118,6 @@ class BoostParams:
     candidates: str = "weight"
     max_bins: int = 255  # of candidates by hessian
     seed: int = 0
-
-
-def power_below(limit: float, total: float) -> float:
-    """The greatest power of two whose product with `total` is below the limit; 1 where the total is 0."""
-    if total <= 0.0:
-        return 1.0
-    most, upto = math.frexp(limit)
-    mantissa, size = math.frexp(total)
-    exponent = upto - size - (mantissa >= most)
-    return math.ldexp(1.0, min(max(exponent, -1000), 1000))
-
-
-def packed_units(sum_g: float, sum_h: float, slack: float) -> PackedUnits:
-    """Units of packed sums; slack: most that rounding can add to a sum, in units."""
-    limit = SUM_LIMIT - 2.0 - slack
-    return PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))
 
 
 def interaction_bits(sets: Sequence[Sequence[int]], n_features: int) -> NDArray[np.uint64]:
