@@ -25,6 +25,7 @@ from spinney._types import (
     BOOST_STATE_SIZE,
     HISTOGRAM_STRIDE,
     N_BATCH,
+    N_PARTS,
     NARROW_CODES,
     SHARD_ROWS,
 )
@@ -358,12 +359,16 @@ def test_shards_of_a_batch_are_dealt_out(sizes, n_threads, per_thread, piece_row
     state[N_BATCH] = len(sizes)
     frontier = SimpleFrontier(SimpleBatch(np.array([0, *accumulate(sizes)])), state)
     settings = make_settings(n_threads=n_threads, n_shards=n_shards, piece_rows=piece_rows)
+    n_parts = opened("boost.driver", "count_parts", 2)(frontier, settings)
+    assert n_parts == min(max(sum(sizes) // piece_rows, 1), n_threads)
+    state[N_PARTS] = n_parts
     shards_of = opened("boost.batch", "shards_of", 4)
     parts = [[shards_of(t, k, frontier, settings) for k in range(len(sizes))] for t in range(n_threads)]
     for k, n_rows in enumerate(sizes):
         taken = [part for part in (mine[k] for mine in parts) if part.begin < part.end]
         assert [shard for part in taken for shard in range(*part)] == list(range(n_shards))
         assert len(taken) == 1 or n_rows >= 2 * piece_rows
+    assert all(part.begin == part.end for mine in parts[n_parts:] for part in mine)
     for mine in parts:
         assert sum(0 < part.begin < part.end for part in mine) <= 1
     if min(sizes) >= 2 * piece_rows and sum(sizes) >= n_threads * piece_rows:
