@@ -30,9 +30,7 @@ class Times:
 
     def __init__(self) -> None:
         self.names = np.zeros(MOST_THREADS, np.int64)  # of the threads under way
-        self.ahead = np.zeros(
-            MOST_THREADS, np.int64
-        )  # nanoseconds by which a thread's virtual time is ahead of its CPU's
+        self.ahead = np.zeros(MOST_THREADS, np.int64)  # nanoseconds of virtual time, less CPU time of the thread
         self.locks = np.zeros((PLACES, 2), np.int64)  # of each lock: itself, and when it was opened
         self.now = np.zeros((MOST_THREADS, 8), np.int64)  # room for a clock, by thread
         self.cost = np.zeros(1, np.int64)  # nanoseconds that it takes to note a time

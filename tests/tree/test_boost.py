@@ -23,7 +23,7 @@ from spinney.table.binning import bin_table
 from spinney.table.fixed_point import Weights
 from spinney.tree import boost, row_shards
 from spinney.tree.boost import BoostGrowth, BoostParams
-from spinney.tree.followers import Followers
+from spinney.tree.followers import NO_LOCKS, Followers
 
 feature_of = _jit.interpreted().common.node_layout.feature_of
 FEW_LEVELS = _jit.interpreted().boost.search.FEW_LEVELS
@@ -480,7 +480,8 @@ def test_threads_that_follow_change_no_bit(monkeypatch, kind, n_started):
                 for _ in range(2):
                     assert shared.grow(sums, gains) == expected
                 assert len(team.threads) == n_started
-                assert len(shared.growth.followers.locks.begin) == n_started
+                (locks,) = shared.growth.followers.idle if n_started else [NO_LOCKS]
+                assert len(locks.begin) == n_started
                 shared.growth.followers.close()
             assert shared.n_calls >= max(2 * n_started, 1)
 
@@ -495,7 +496,7 @@ def test_threads_that_look_up_while_the_work_ends_begin_no_work_too_early(monkey
         shared = Shared(monkeypatch, "every node by all threads", 5, columns, [0, 0, 300], FULL, **options)
         for _ in range(5):
             grow(shared.growth, sums)
-            locks = shared.growth.followers.locks
+            (locks,) = shared.growth.followers.idle
             assert [_jit.take_lock(locks.take, lock, 0) for lock in (*locks.begin, *locks.end)] == [0] * 10
         shared.growth.followers.close()
 
@@ -519,6 +520,27 @@ def test_a_thread_that_fails_to_follow_ends_the_growth(monkeypatch, failing):
         monkeypatch.setattr(shared.growth, "serve", serve)
         assert grow(shared.growth, sums) > 1  # the team is as good as before
         shared.growth.followers.close()
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_locks_of_work_under_way_are_not_freed(monkeypatch, error):
+    """After Ctrl-C a fit is closed while its thread is busy: kernels would wait for what is there no more."""
+    freed = []
+    monkeypatch.setattr("spinney.tree.followers.free_lock", freed.append)
+    with contextlib.closing(Team(3)) as team:
+        followers = Followers(team)
+        locks = followers.find()
+
+        def work():
+            followers.close()
+            if error is not None:
+                raise error
+
+        with pytest.raises(error) if error is not None else contextlib.nullcontext():
+            followers.lead(locks, lambda _: None, work)
+        assert freed == []
+        followers.close()
+        assert freed == ([] if error is not None else [*locks.begin, *locks.end])
 
 
 class Noted(np.ndarray):

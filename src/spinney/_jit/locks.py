@@ -11,6 +11,7 @@ import ctypes
 import functools
 from typing import Any, NamedTuple
 
+MAKE = ctypes.CFUNCTYPE(ctypes.c_void_p)  # prototypes of our own: those of `pythonapi` are everybody's
 TAKE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int)
 OPEN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -37,9 +38,7 @@ def address_of(function: Any) -> int:
 
 def make_lock() -> int:
     """A lock that is taken."""
-    allocate = ctypes.pythonapi.PyThread_allocate_lock
-    allocate.restype = ctypes.c_void_p
-    lock = allocate()
+    lock = MAKE(address_of(ctypes.pythonapi.PyThread_allocate_lock))()
     if not lock:
         raise MemoryError("no lock could be made")
     take_lock(lock_calls().take, lock, 0)
@@ -49,9 +48,7 @@ def make_lock() -> int:
 def free_lock(lock: int) -> None:
     """Give a lock back that nobody waits for."""
     open_lock(lock_calls().open, lock)
-    free = ctypes.pythonapi.PyThread_free_lock
-    free.argtypes = [ctypes.c_void_p]
-    free(lock)
+    OPEN(address_of(ctypes.pythonapi.PyThread_free_lock))(lock)
 
 
 def take_lock(call: int, lock: int, microseconds: int) -> int:

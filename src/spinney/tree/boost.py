@@ -440,7 +440,7 @@ class BoostGrowth(BoostMemory):
         cells = None if params.candidates == "hessian" else find_row_cells(bins)
         if cells is not None:
             self.table = self.table._replace(cell_begin=cells.begin, cell_sum=cells.sum, n_moved=1)
-            self.most_summed = self.n_summed = -(-len(cells.sum) // n_rows)
+            self.most_summed = self.n_summed = max(-(-len(cells.sum) // n_rows), 1)
         words = np.empty(n_bag * self.table.n_moved, np.uint64)
         self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
         n_leaves = params.max_leaf_nodes
@@ -539,6 +539,7 @@ class BoostGrowth(BoostMemory):
 
     def go_on(self, settings: BoostSettings, control: NDArray[np.int64], *, leads: bool) -> int:
         """Grow until there is a reason to come back; leads: while threads wait in their kernel for batches of nodes."""
+        locks = NO_LOCKS
         if self.followers is not None:
             locks = self.followers.find() if leads else NO_LOCKS
             self.frontier = self.frontier._replace(batch=self.frontier.batch._replace(locks=locks))
@@ -553,7 +554,7 @@ class BoostGrowth(BoostMemory):
             why = self.grow_alike(None, *structs, self.scratch[0], settings, control)
 
         if leads and self.followers is not None:
-            self.followers.lead(follow, work)
+            self.followers.lead(locks, follow, work)
         else:
             work()
         return why

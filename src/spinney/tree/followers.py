@@ -26,6 +26,12 @@ def make_locks(n_followers: int) -> ThreadLocks:
 NO_LOCKS = make_locks(0)  # nobody follows
 
 
+def free_locks(locks: ThreadLocks) -> None:
+    """Give locks back that nobody waits for."""
+    for lock in (*locks.begin.tolist(), *locks.end.tolist()):
+        free_lock(lock)
+
+
 class Followers:
     """The threads of a team while its caller leads them from within a kernel.
 
@@ -35,25 +41,36 @@ class Followers:
 
     Attributes
     ----------
-    locks : ThreadLocks
-        Those of the threads; none before the first `find`.
+    idle : list of ThreadLocks
+        Locks that nobody waits for, one set at most. Who needs them takes them out: after Ctrl-C a fit is closed while
+        the thread that grew it may still be in a kernel, whose locks must not be freed.
     """
 
     def __init__(self, team: Team) -> None:
         self.team = team
-        self.locks = NO_LOCKS
+        self.idle: list[ThreadLocks] = []
+
+    def take_idle(self) -> ThreadLocks:
+        """Take the idle locks out; those of no thread where there are none."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return NO_LOCKS
 
     def find(self) -> ThreadLocks:
-        """The locks of the threads that `lead` has."""
+        """Locks for as many threads as there are, for `lead`."""
         n_followers = self.team.find_followers()
-        if len(self.locks.begin) != n_followers:
-            self.close()
-            self.locks = make_locks(n_followers)
-        return self.locks
+        locks = self.take_idle()
+        if len(locks.begin) != n_followers:
+            free_locks(locks)
+            locks = make_locks(n_followers)
+        return locks
 
-    def lead(self, follow: Callable[[int], None], work: Callable[[], None]) -> None:
-        """Call work() while each thread calls follow(t), kernels that meet by the locks; see `Team.lead`."""
-        locks = self.locks
+    def lead(self, locks: ThreadLocks, follow: Callable[[int], None], work: Callable[[], None]) -> None:
+        """Call work() while each thread calls follow(t), kernels that meet by locks of `find`; see `Team.lead`.
+
+        Locks of work that has failed are never freed: some are open then, and others may be waited for still.
+        """
         locks.is_over[0] = 0
 
         def follow_on(t: int) -> None:
@@ -74,11 +91,9 @@ class Followers:
             self.team.lead(follow_on, work_and_end)
         except BaseException:
             locks.has_failed[0] = 1
-            self.locks = NO_LOCKS  # some are open now, and others may be waited for still: they are not freed
             raise
+        self.idle.append(locks)
 
     def close(self) -> None:
-        """Free the locks."""
-        for lock in (*self.locks.begin.tolist(), *self.locks.end.tolist()):
-            free_lock(lock)
-        self.locks = NO_LOCKS
+        """Free the locks, but those of work that is not over."""
+        free_locks(self.take_idle())

@@ -904,9 +904,7 @@ class BoostTable(NamedTuple):
     weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
     starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the buffer
     interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
-    cell_begin: NDArray[
-        np.int64
-    ]  # (n_rows + 1,): where the cells of each row begin; (0,): rows are summed byte by byte
+    cell_begin: NDArray[np.int64]  # (n_rows + 1,): where the cells of each row begin; (0,): bytes are summed
     cell_sum: NDArray[np.int32]  # (n_cells,): the sum in a histogram that a row adds to
     n_words: int  # words of a row, eight bytes each
     n_moved: int  # of these in the buffer: all, or, where there are cells, one for a byte that is lent
