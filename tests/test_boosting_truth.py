@@ -108,6 +108,22 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
         np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
 
 
+@compiled_only
+def test_nodes_of_two_rows_are_some_threads(monkeypatch):
+    """Where 64 features tell how little a row weighs, two rows have no child to be summed: by its size no work."""
+    for name, cells in (("SHARE_CELLS", 1 << 9), ("BATCH_CELLS", 1 << 7), ("PIECE_CELLS", 1 << 6)):
+        monkeypatch.setattr(f"spinney.tree.boost.{name}", cells)
+    monkeypatch.setattr("spinney.estimators.base_boosting.SHARED_ROWS", 1)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 70)).round(1)
+        y = (X[:, 0] + rng.normal(size=40) > 0).astype(int)
+        options = {"n_estimators": 7, "min_samples_leaf": 1, "max_leaf_nodes": 300, "random_state": seed}
+        alone = GradientBoostingClassifier(n_jobs=1, **options).fit(X, y)
+        for n_jobs in (2, 3, 16):
+            assert same_forest(GradientBoostingClassifier(n_jobs=n_jobs, **options).fit(X, y), alone), (seed, n_jobs)
+
+
 BAGS = {
     "leaves of all rows": {"subsample": "auto", "leaf_rows": "all"},
     "judged by rows outside": {"subsample": 0.8, "leaf_rows": "all"},

@@ -277,7 +277,8 @@ def lay_out(
     if fill_children(slot, table, nodes, frontier, settings):
         mark_branches(slot, table, frontier, scratch.goes_left)
         batch.small[k], n_small = guess_smaller(slot, table, source, buffer, nodes, frontier, scratch.goes_left)
-    batch.begin[k + 1] = batch.begin[k] + (MOVED * n_rows + SUMMED_TOO * n_small) // MEAN_ROW
+    length = (MOVED * n_rows + SUMMED_TOO * n_small) // MEAN_ROW
+    batch.begin[k + 1] = batch.begin[k] + max(length, np.int64(1))  # a node without length would be no thread's
 
 
 @inlined
