@@ -63,6 +63,7 @@ def test_every_question_is_on_the_menu():
         "peers",
         "boosters",
         "engines",
+        "lock_meter",
         "simulated_cluster",
         "compare_j48",
         "versions",
