@@ -306,7 +306,7 @@ class Boosting(BoostedTrees):
         self.growth = self.make_growth(table, params)
         self.of_all: BoostGrowth | None = None  # for rounds that see all rows, where others see bags
         if self.sampling is not None and first_round < self.sampling.n_whole:
-            self.of_all = self.make_growth(table, replace(params, subsample=1.0))
+            self.of_all = self.make_growth(table, replace(params, subsample=1.0), self.growth)
         self.of_bags = self.growth
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
@@ -323,11 +323,11 @@ class Boosting(BoostedTrees):
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
         self.loss_sums: Floats | None = None  # losses of the scores as they are, by block; None: not asked for yet
 
-    def make_growth(self, bins: Bins, params: BoostParams) -> BoostGrowth:
-        """Memory that trees are grown with."""
-        team = self.team
+    def make_growth(self, bins: Bins, params: BoostParams, twin: BoostGrowth | None = None) -> BoostGrowth:
+        """Memory that trees are grown with; twin: that of other trees on the same table."""
+        team, constraints = self.team, self.constraints
         return BoostGrowth(
-            bins, params, self.weights, self.kernels, team.n_workers, team.run, *self.constraints, self.followers
+            bins, params, self.weights, self.kernels, team.n_workers, team.run, *constraints, self.followers, twin
         )
 
     def make_sides(self) -> list[Boosting]:
@@ -343,7 +343,7 @@ class Boosting(BoostedTrees):
         """The model as one thread sees it: the same rows, scores and draws, other memory for trees and derivatives."""
         side = copy.copy(self)
         side.team, side.store = Team(1), TreeStore(self.store.n_levels, self.store.legend)
-        side.growth = side.make_growth(self.growth.bins, self.params)
+        side.growth = side.make_growth(self.growth.bins, self.params, self.growth)
         side.gradients = self.gradients._replace(g=np.empty_like(self.gradients.g), h=np.empty_like(self.gradients.h))
         side.choosing = side.gradients._replace(h=self.choosing.h) if self.is_flat else side.gradients
         side.block_sums = np.empty_like(self.block_sums)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
     from spinney.table.sparse import Values
-    from spinney.tree.boost import BoostParams
+    from spinney.tree.boost import BoostGrowth, BoostParams
 
     Floats = NDArray[np.float64]
 
@@ -49,8 +49,8 @@ class VectorBoosting(Boosting):
         self.derivatives = [Gradients(np.empty(n_rows), np.empty(n_rows), weight, is_whole) for _ in range(loss.n_raw)]
         self.ones = np.ones(n_rows) if self.is_flat else None
 
-    def make_growth(self, bins: Bins, params: BoostParams) -> VectorGrowth:
-        """Memory that trees are grown with."""
+    def make_growth(self, bins: Bins, params: BoostParams, twin: BoostGrowth | None = None) -> VectorGrowth:  # noqa: ARG002
+        """Memory that trees are grown with; nothing is taken from a twin: features of these tables share no byte."""
         return VectorGrowth(
             self.loss.n_raw,
             bins,

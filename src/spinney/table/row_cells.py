@@ -25,7 +25,7 @@ BYTES_OF_CELL = 4  # that are summed in the time of a cell, 0.5 ns each
 BLOCK_BYTES = 1 << 22  # that are looked through together
 
 
-class RowCells(NamedTuple):
+class SummedCells(NamedTuple):
     """The cells of a table."""
 
     begin: NDArray[np.int64]  # (n_rows + 1,): where those of each row begin
@@ -59,7 +59,7 @@ def own_bytes(bins: Bins) -> NDArray[np.bool_]:
     return is_own
 
 
-def find_row_cells(bins: Bins) -> RowCells | None:
+def find_row_cells(bins: Bins) -> SummedCells | None:
     """The cells of all rows; None where bytes are summed as fast, or a feature takes two.
 
     A byte that features share has none where all of them are usual: nobody asks for the sum of these rows.
@@ -75,4 +75,4 @@ def find_row_cells(bins: Bins) -> RowCells | None:
         counts.append(np.count_nonzero(is_cell, axis=1))
         place = np.nonzero(is_cell)[1]
         found.append((place * HISTOGRAM_STRIDE + block[is_cell]).astype(np.int32))
-    return RowCells(np.cumsum(np.concatenate(counts)), np.concatenate(found))
+    return SummedCells(np.cumsum(np.concatenate(counts)), np.concatenate(found))

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
     from spinney.table.binning import Bins
     from spinney.table.fixed_point import Weights
+    from spinney.table.row_cells import SummedCells
     from spinney.tree.followers import Followers
 
     NodeArrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]
@@ -182,7 +183,6 @@ class BoostMemory:
         self.reg_lambda = params.reg_lambda  # of the round
         self.least_hessian = 0  # of a row of the tree, in units; a branch of n rows has n times that at least
         has_monotone = monotone is not None and bool(np.any(monotone != 0))
-        self.varies = np.zeros(0, np.bool_)  # (n_features,) of the table: see `describe`
         self.limits: dict[str, Any] = {  # of `BoostSettings`: what is the same in all trees
             "order": DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
             "max_depth": UNLIMITED if params.max_depth is None else min(params.max_depth, UNLIMITED),
@@ -225,7 +225,7 @@ class BoostMemory:
             if self.keeps_all or histogram_size + n_codes[feature] < KEPT_SUMS:
                 histogram_start[feature] = histogram_size
                 histogram_size += int(n_codes[feature]) + 1
-        self.varies = (n_codes > 1) | bins.has_missing
+        self.varies = (n_codes > 1) | bins.has_missing  # (n_features,) of the table
         none = np.zeros(0, np.int64)
         self.table = BoostTable(
             features=features,
@@ -410,6 +410,8 @@ class BoostGrowth(BoostMemory):
     leaf of each row of the bag.
     """
 
+    cells: SummedCells | None  # None: rows are summed byte by byte
+
     def __init__(
         self,
         bins: Bins,
@@ -421,6 +423,7 @@ class BoostGrowth(BoostMemory):
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
         followers: Followers | None = None,  # None: what threads have to do to nodes is done one after the other
+        twin: BoostGrowth | None = None,  # on the same table: its cells are taken, and not looked for again
     ) -> None:
         n_rows, n_features = len(bins.rows), len(bins.place)
         super().__init__(bins, params, weights, n_rows, kernels, n_threads, monotone, interactions)
@@ -436,13 +439,12 @@ class BoostGrowth(BoostMemory):
         self.leaf = np.zeros(n_rows, np.int32)
         self.n_places = np.full((n_threads, 1), NOT_LISTED)
         self.routed = [make_routed_rows(n, self.table.n_narrow) for n in self.n_places]
-        n_bag = self.n_bag
-        cells = None if params.candidates == "hessian" else find_row_cells(bins)
-        if cells is not None:
-            self.table = self.table._replace(cell_begin=cells.begin, cell_sum=cells.sum, n_moved=1)
-            self.most_summed = self.n_summed = max(-(-len(cells.sum) // n_rows), 1)
-        words = np.empty(n_bag * self.table.n_moved, np.uint64)
-        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(n_bag, SUM), np.empty(n_bag, ROW))
+        self.cells = None if params.candidates == "hessian" else find_row_cells(bins) if twin is None else twin.cells
+        if self.cells is not None:
+            self.table = self.table._replace(cell_begin=self.cells.begin, cell_sum=self.cells.sum, n_moved=1)
+            self.most_summed = self.n_summed = max(-(-len(self.cells.sum) // n_rows), 1)
+        words = np.empty(self.n_bag * self.table.n_moved, np.uint64)
+        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(self.n_bag, SUM), np.empty(self.n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
         n_slots = FIRST_SLOTS if n_leaves is None else (n_leaves // 2 if self.n_shards == 1 else n_leaves) + 3
